@@ -92,7 +92,7 @@ struct Browse {
         }
       case .outputClosed: throw CommandError(ExitCode.failed)
       case .timedOut:
-        lines.tellCounts(isLast: console.now >= deadline)
+        lines.printFileCounts(isLast: console.now >= deadline)
         if console.now >= deadline { return }
       }
     }

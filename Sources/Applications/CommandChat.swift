@@ -122,7 +122,7 @@ final class Chat {
   }
 
   func close() {
-    lines.tellCounts(isLast: true)
+    lines.printFileCounts(isLast: true)
     view.close()
   }
 
@@ -153,7 +153,7 @@ final class Chat {
     while true {
       takeLines()
       sendLines()
-      tellProgress()
+      printProgress()
       if isOver { return leaveSession() }
       let deadline = min(min(end, lines.nextDeadline), min(patienceEnd, retryAt))
       let watch = DaemonConnection.Watch(
@@ -195,7 +195,7 @@ final class Chat {
 
   private func timeUp() {
     let now = console.now
-    lines.tellCounts()
+    lines.printFileCounts()
     if now >= retryAt {
       retryAt = .never
       outbox.retry()
@@ -327,7 +327,7 @@ final class Chat {
   }
 
   /// Shows how many lines are delivered.
-  private func tellProgress() {
+  private func printProgress() {
     let hasProgress = outbox.doneCount > told
     if hasProgress {
       told = outbox.doneCount

@@ -65,7 +65,7 @@ final class Receiving {
     while !isOver {
       if let broken = try broken(console, turn) { try connectAgain(broken) }
     }
-    lines.tellCounts(isLast: true)
+    lines.printFileCounts(isLast: true)
     view.clear()
     for room in rooms { _ = try? connection.carryOut(.leave(session: room.session, text: [])) }
     if isCut { throw CommandError(ExitCode.cut) }
@@ -114,7 +114,7 @@ final class Receiving {
     case .signal: while console.nextSignal() != nil { interrupt() }
     case .outputClosed, .timedOut: break
     }
-    lines.tellCounts()
+    lines.printFileCounts()
     let now = console.now
     for transfer in transfers where now >= transfer.deadline {
       if transfer.phase == .asking { withdraw(transfer) }
@@ -145,7 +145,7 @@ final class Receiving {
   /// Removes transfers that are over. Ends the command if it has nothing left to do.
   private func tidy() {
     for transfer in transfers {
-      view.tellItems(transfer)
+      view.printItems(transfer)
       if transfer.phase == .over { concluded(transfer) }
     }
     transfers.removeAll { $0.phase == .over }
@@ -168,7 +168,7 @@ final class Receiving {
     if isLeaving { text.add("the receiver is stopping") }
     guard text.bytes.isEmpty else {
       connection.ask(.answer(invitation: number, into: 0, text: text.bytes))
-      return view.tellDeclined(peer, from, text, lines)
+      return view.printDeclined(peer, from, text, lines)
     }
     waiting.append(
       WaitingSender(
@@ -239,7 +239,7 @@ final class Receiving {
       let wasReceiving = transfer.phase == .receiving
       if transfer.phase == .asking { withdraw(transfer) }
       transfer.ended(number, end)
-      if wasReceiving && transfer.phase == .away { tellBreak(transfer) }
+      if wasReceiving && transfer.phase == .away { reportInterruption(transfer) }
     case .done(let request, let outcome, _):
       if outcome == .done { return }
       // The request failed because the stream ended before it was accepted or opened, or because the session ended
@@ -258,7 +258,7 @@ final class Receiving {
     if transfer.phase == .asking { withdraw(transfer) }
     let wasReceiving = transfer.phase == .receiving
     transfer.gone(isCut: false)
-    if wasReceiving && transfer.phase == .away { tellBreak(transfer) }
+    if wasReceiving && transfer.phase == .away { reportInterruption(transfer) }
   }
 
   private func withdraw(_ transfer: IncomingFiles) {
@@ -343,7 +343,7 @@ final class Receiving {
       text.add("the destination folder: ")
       text.add(error.text)
     }
-    if view.isJSON { view.tellOffer(transfer, offer, peer, held ?? 0, free) }
+    if view.isJSON { view.printOffer(transfer, offer, peer, held ?? 0, free) }
     if !text.bytes.isEmpty { return transfer.refuse(.declined, text) }
     if offer.bytes > bytesMax {
       text.add("at most ")
@@ -407,7 +407,7 @@ final class Receiving {
     line.put(on: console)
   }
 
-  private func tellBreak(_ transfer: IncomingFiles) {
+  private func reportInterruption(_ transfer: IncomingFiles) {
     if view.isJSON { return }
     let text = TextBuilder(transfer.name, " is out of reach or has left: the transfer resumes when it is retried")
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }

@@ -36,7 +36,7 @@ struct SendNotices {
   mutating func asking(_ peer: LocalPeer, _ address: MemberAddress, _ manifest: Manifest) {
     if hasShownAsking { return }
     hasShownAsking = true
-    view.tellAsking(peer, address, manifest)
+    view.printQuestion(peer, address, manifest)
   }
 
   /// Handles the beginning of an attempt, in which the receiver reports each file again.
@@ -46,7 +46,7 @@ struct SendNotices {
   mutating func files(_ work: OutgoingWork) {
     let sender = work.sender
     while filesShown < sender.manifest.files.count, let verdict = sender.verdicts[filesShown] {
-      view.tellFile(work.path(filesShown), sender.manifest.size(file: filesShown), verdict)
+      view.printFile(work.path(filesShown), sender.manifest.size(file: filesShown), verdict)
       filesShown += 1
     }
   }

@@ -258,7 +258,7 @@ final class Sending {
         return finish(TextBuilder(search.word, ": the connection fails repeatedly"), ExitCode.failed)
       }
       patience = now + FileLimits.returnTime
-      tellBreak()
+      reportInterruption()
     }
     seekAgain(at: now + .milliseconds(policy.pause))
   }
@@ -284,7 +284,7 @@ final class Sending {
     streams?.failed()
   }
 
-  private func tellBreak() {
+  private func reportInterruption() {
     view.clear()
     guard !view.isJSON else { return }
     view.notice(TextBuilder(search.word, " is out of reach or has left; waiting for its return (^C ends)"))

@@ -248,7 +248,7 @@ public final class BluetoothBearer {
   ) {
     do throws(SystemError) {
       listeners.append(
-        try BluetoothListener(loop, try open(), accepted, shortage: { [self] error in tellShortage(name, error) }))
+        try BluetoothListener(loop, try open(), accepted, shortage: { [self] error in reportShortage(name, error) }))
     } catch {
       let remedy: StaticString =
         error.code == EADDRINUSE ? "another program uses it: stop bluetoothd" : "phones cannot connect until it opens"
@@ -256,7 +256,7 @@ public final class BluetoothBearer {
     }
   }
 
-  private func tellShortage(_ name: StaticString, _ error: SystemError?) {
+  private func reportShortage(_ name: StaticString, _ error: SystemError?) {
     let text =
       error.map { "the \(name) cannot accept connections: \($0.text). Trying every second." }
       ?? "the \(name) accepts connections again"

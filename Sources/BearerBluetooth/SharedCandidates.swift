@@ -36,7 +36,7 @@ struct SharedCandidates {
   }
 
   /// Whether the peer with this address is in range of this adapter.
-  func hears(_ address: RemoteAddress, _ adapter: Int) -> Bool {
+  func isInRange(_ address: RemoteAddress, _ adapter: Int) -> Bool {
     entries.contains { $0.candidate.address == address && $0.adapters & 1 << UInt8(adapter) != 0 }
   }
 }

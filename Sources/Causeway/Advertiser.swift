@@ -48,7 +48,7 @@ public final class Advertiser: AsyncSequence, Sendable {
   }
 }
 
-final class AdvertiserInside: Hearer {
+final class AdvertiserInside: EventHandler {
   let mailbox = Mailbox(Invitations())
   let isOpen = Latch()
   private let number: UInt32

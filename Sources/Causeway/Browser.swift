@@ -38,7 +38,7 @@ public final class Browser: AsyncSequence, Sendable {
   }
 }
 
-final class BrowserInside: Hearer {
+final class BrowserInside: EventHandler {
   let mailbox = Mailbox(Sightings())
   let isOpen = Latch()
 

@@ -3,7 +3,7 @@ internal import Transfer
 
 /// The receiver of the daemon's events for one object, such as a browse, a session or a stream. The events carry the
 /// object's number.
-protocol Hearer: AnyObject, Sendable {
+protocol EventHandler: AnyObject, Sendable {
   func receive(_ event: Event, _ connection: Connection) throws(CausewayError)
   /// The connection has ended; no further event follows.
   func end(_ error: CausewayError)
@@ -26,7 +26,7 @@ final class Connection: Sendable {
   private struct State {
     var lastNumber: UInt32 = 0
     var answers: [UInt32: (promise: Promise<Result<Answer, CausewayError>>, answer: Answer)] = [:]
-    var hearers: [UInt32: any Hearer] = [:]
+    var handlers: [UInt32: any EventHandler] = [:]
     /// Packets that are queued for the daemon. `requests`, `Node.results` and `room()` limit the bytes of queued
     /// packets in normal use, and `Limits.unreadBytesMax` limits the bytes in any case.
     var output: [UInt8] = []
@@ -74,14 +74,14 @@ final class Connection: Sendable {
     state.withLock { state in
       repeat {
         state.lastNumber = state.lastNumber == .max ? 1 : state.lastNumber + 1
-      } while state.hearers[state.lastNumber] != nil || state.answers[state.lastNumber] != nil
+      } while state.handlers[state.lastNumber] != nil || state.answers[state.lastNumber] != nil
       return state.lastNumber
     }
   }
 
   /// Forgets the receiver of the events with this number. The receiver is released outside the lock, because the
   /// receiver's `deinit` may call this connection.
-  func forget(_ number: UInt32) { _ = state.withLock { $0.hearers.removeValue(forKey: number) } }
+  func forget(_ number: UInt32) { _ = state.withLock { $0.handlers.removeValue(forKey: number) } }
 
   func hello(_ name: String) async throws(CausewayError) -> Welcome {
     write(.hello(name: name), number())
@@ -92,12 +92,12 @@ final class Connection: Sendable {
   /// Sends a request that creates an object. `receiver` receives the object's events, unless the request is refused.
   @discardableResult
   func make(
-    _ request: Request, _ number: UInt32, for receiver: any Hearer, undo: Request
+    _ request: Request, _ number: UInt32, for receiver: any EventHandler, undo: Request
   ) async throws(CausewayError) -> Answer {
     guard await requests.enter() else { throw .cancelled }
     defer { requests.leave() }
     state.withLock { state in
-      if state.error == nil { state.hearers[number] = receiver }
+      if state.error == nil { state.handlers[number] = receiver }
     }
     do {
       return try await ask(request, number)
@@ -203,14 +203,14 @@ final class Connection: Sendable {
     writeSome()
     Platform.close(stream)
     let error = self.error ?? .daemonEnded
-    let (answers, hearers, room) = state.withLock { state in
-      defer { (state.answers, state.hearers, state.output, state.written, state.room) = ([:], [:], [], 0, nil) }
-      return (state.answers.values.map(\.promise), Array(state.hearers.values), state.room)
+    let (answers, handlers, room) = state.withLock { state in
+      defer { (state.answers, state.handlers, state.output, state.written, state.room) = ([:], [:], [], 0, nil) }
+      return (state.answers.values.map(\.promise), Array(state.handlers.values), state.room)
     }
     room?.fulfil(())
     welcome.fulfil(.failure(error))
     for answer in answers { answer.fulfil(.failure(error)) }
-    for receiver in hearers { receiver.end(error) }
+    for receiver in handlers { receiver.end(error) }
     ended.fulfil(error)
   }
 
@@ -252,7 +252,7 @@ final class Connection: Sendable {
       self.welcome.fulfil(.success(welcome))
     case .services, .allTold, .invited, .invitationEnded, .identified, .ended, .member, .message, .room, .stream,
       .streamBytes, .streamRoom, .streamEnded, .decisionWanted:
-      let receiver = state.withLock { $0.hearers[number] }
+      let receiver = state.withLock { $0.handlers[number] }
       try receiver?.receive(event, self)
       if case .ended = event { forget(number) }
     }

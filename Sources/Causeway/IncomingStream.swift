@@ -148,7 +148,7 @@ public final class IncomingStream: AsyncSequence, Sendable {
 }
 
 /// The state of a stream from a member, built from the daemon's events.
-final class StreamInput: Hearer {
+final class StreamInput: EventHandler {
   let mailbox = Mailbox(StreamBytes())
   /// Open until the stream ends or this application resets the stream.
   let isOpen = Latch()

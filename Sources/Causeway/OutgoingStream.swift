@@ -135,7 +135,7 @@ public final class OutgoingStream: Sendable {
 }
 
 /// The state of a stream to a member, built from the daemon's events: the write limit and the end.
-final class StreamOutput: Hearer {
+final class StreamOutput: EventHandler {
   /// The result of `reserve`: the number of bytes that may be written now, or a promise to await before the next
   /// attempt.
   enum Room {

@@ -196,7 +196,7 @@ public final class Session: Sendable {
 }
 
 /// An invitation that this application sent.
-final class SentInvitation: Hearer {
+final class SentInvitation: EventHandler {
   let end = Promise<Result<Outcome, CausewayError>>()
 
   func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {

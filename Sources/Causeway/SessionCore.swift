@@ -2,7 +2,7 @@ import Synchronization
 internal import Transfer
 
 /// The state of a session, built from the daemon's events.
-final class SessionCore: Hearer {
+final class SessionCore: EventHandler {
   let mailbox = Mailbox(SessionContent())
   /// Open until this application or the daemon ends the session.
   let isOpen = Latch()
@@ -26,7 +26,7 @@ final class SessionCore: Hearer {
       _ = isOpen.close()
       mailbox.end(.success(()))
       finish(nil)
-    case .member, .room: tellNews()
+    case .member, .room: notifyWaiters()
     case .stream(let received, let from, let name):
       let sender = mailbox.read { $0.member(from) }
       let stream = OfferedStream(connection, received, sender, name)
@@ -51,10 +51,10 @@ final class SessionCore: Hearer {
 
   private func finish(_ error: CausewayError?) {
     ended.fulfil(error)
-    tellNews()
+    notifyWaiters()
   }
 
-  private func tellNews() {
+  private func notifyWaiters() {
     let news = nextNews.withLock { news in
       defer { news = Promise() }
       return news

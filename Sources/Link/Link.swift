@@ -204,12 +204,12 @@ public struct Link {
   }
 
   /// Records that a complete frame arrived, which proves that the neighbour is alive.
-  public mutating func heard(now: Instant) { liveness.heard(now: now) }
+  public mutating func noteReceived(now: Instant) { liveness.noteReceived(now: now) }
 
   /// Records that a complete frame of `byteCount` bytes arrived in one piece.
-  public mutating func heard(_ byteCount: Int, now: Instant) {
+  public mutating func noteReceived(_ byteCount: Int, now: Instant) {
     arrived(byteCount, now: now)
-    heard(now: now)
+    noteReceived(now: now)
   }
 
   /// Queues a frame from `ingress`, which is a link slot or `FramePool.ownIngress`. `isRelayed` means that the frame's

@@ -65,7 +65,7 @@ public struct Liveness {
   }
 
   /// Records that a complete frame arrived.
-  mutating func heard(now: Instant) {
+  mutating func noteReceived(now: Instant) {
     heardAt = now
     isAsking = false
     latePings = 0

@@ -346,7 +346,7 @@ public struct Mesh {
 
   /// Marks the advertisements of `node` to be sent again on a link, because its neighbour requested them or may have
   /// lost them. `.none` stands for all nodes.
-  public mutating func tellAgain(_ node: NodeID, on slot: Int) {
+  public mutating func markUnsentAgain(_ node: NodeID, on slot: Int) {
     guard let carrier = links.carrier(to: links[slot].peer) else { return }
     if node == .none { return markAllUnsent(carrier) }
     guard let number = database.find(node) else { return }

@@ -71,7 +71,7 @@ extension Node {
 
   /// Passes the first message of a lane to the sessions of applications. If its signature checks must wait, the message
   /// is held back: it stays in the channel.
-  func hearFirst(_ lane: Lane, _ association: Association, _ now: Instant) {
+  func receiveFirst(_ lane: Lane, _ association: Association, _ now: Instant) {
     let bit: UInt8 = 1 << lane.rawValue
     guard let pending = association.channel.pendingMessage(lane) else {
       // The message is gone because the peer restarted. The lane's next message is reported again.
@@ -127,12 +127,12 @@ extension Node {
 
   /// Passes messages that were held back to the sessions of applications, if these sessions may receive such messages
   /// now. Each call starts with another association.
-  func hearHeld(_ now: Instant) {
+  func receiveHeld(_ now: Instant) {
     guard hasHeldMessages else { return }
     let all = associations.nextRound()
     for association in all {
       for lane in [Lane.interactive, .bulk] where association.heldLanes & 1 << lane.rawValue != 0 {
-        hearFirst(lane, association, now)
+        receiveFirst(lane, association, now)
       }
     }
   }

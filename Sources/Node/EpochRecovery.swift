@@ -31,7 +31,7 @@ struct EpochRecovery {
 
   /// Records an advertisement under this node's key that was made `age` ago and is newer than this node's own. Returns
   /// true if another node must be using the key.
-  mutating func heard(_ epoch: UInt64, age: TimeSpan, now: Instant) -> Bool {
+  mutating func receive(_ epoch: UInt64, age: TimeSpan, now: Instant) -> Bool {
     guard let answeredAt else {
       rival = max(rival, epoch)
       return false

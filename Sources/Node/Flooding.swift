@@ -112,7 +112,7 @@ extension Node {
       try verify(view, of: header.source, on: slot, now)
       // This node's stored epoch counter was lost, or two nodes use the key, which must be reported.
       let age = TimeSpan.milliseconds(min(age, UInt64(view.lifetimeSeconds) * 1000))
-      if epochContest.heard(view.epoch, age: age, now: now) {
+      if epochContest.receive(view.epoch, age: age, now: now) {
         journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
       }
       throw .loopedSource
@@ -125,14 +125,14 @@ extension Node {
     if let place { evict(place, for: header.source, on: slot) }
     let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     if hasChanged && mesh.isFull { askForUnknown(view, on: slot, now) }
-    if parking.parked != 0 { heardParked(header.source, view) }
+    if parking.parked != 0 { reviewParked(header.source, view) }
     count { $0.advertisementsAccepted &+= 1 }
     journal.record(
       .debug, .advertisementAccepted, at: now, link: UInt8(slot), view.sequence, view.epoch, node: header.source)
     switch view.kind {
     case .topology: break
     case .profile: updateDirectory(now)
-    case .services: tellServices(of: header.source)
+    case .services: reportServices(of: header.source)
     }
   }
 

@@ -73,8 +73,8 @@ extension Node {
     if !links[slot].isReceiving { throw .unexpected }
     let request = try AdvertisementRequest(payload)
     guard flooding[slot].answers.take(LinkFlooding.answerRate, now: now) else { throw .tooMany }
-    if request.count == 0 { mesh.tellAgain(.none, on: slot) }
-    for index in 0..<request.count { mesh.tellAgain(request.node(index), on: slot) }
+    if request.count == 0 { mesh.markUnsentAgain(.none, on: slot) }
+    for index in 0..<request.count { mesh.markUnsentAgain(request.node(index), on: slot) }
   }
 
   /// Sends what is due: requests, and advertisements that exceeded the rate.

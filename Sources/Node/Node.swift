@@ -212,7 +212,7 @@ public final class Node {
     do throws(FrameError) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
         // Only a complete frame is a sign of life: a neighbour that sends a byte now and then is not alive.
-        links[slot].heard(now: now)
+        links[slot].noteReceived(now: now)
         if let tap { show(received: frame, on: slot, to: tap) }
         do throws(FrameError) {
           let header = try FrameHeader(frame.bytes)
@@ -235,7 +235,7 @@ public final class Node {
     _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, on slot: Int, now: Instant
   ) {
     guard isOpen(slot) else { return }
-    links[slot].heard(header.count + payload.count, now: now)
+    links[slot].noteReceived(header.count + payload.count, now: now)
     if let tap { show(header, payload, slot, isSent: false, isBesideTLS: true, to: tap) }
     do throws(FrameError) {
       let checked = try FrameHeader(header.bytes)
@@ -327,7 +327,7 @@ public final class Node {
       return .epochRaised(settings.epoch)
     }
     if let event = directory.nextEvent() {
-      tellSessions(event, now)
+      reportToSessions(event, now)
       return .peer(event)
     }
     if !decisions.isEmpty {

@@ -34,7 +34,7 @@ struct SessionHost {
 
   /// Records a node's services advertisement, or nil if the node has none. Returns true if the advertisement differs
   /// from the last one recorded for this node.
-  mutating func hears(_ stamp: (epoch: UInt64, sequence: UInt64)?, of node: NodeID) -> Bool {
+  mutating func record(_ stamp: (epoch: UInt64, sequence: UInt64)?, of node: NodeID) -> Bool {
     let known = heard.firstIndex { $0.node == node }
     if let stamp, let known, heard[known].epoch == stamp.epoch, heard[known].sequence == stamp.sequence { return false }
     if let known { heard.remove(at: known) }
@@ -87,24 +87,24 @@ extension Node {
   // MARK: Input of the sessions
 
   /// Notifies the sessions that a peer was found, changed or lost.
-  func tellSessions(_ event: PeerEvent, _ now: Instant) {
+  func reportToSessions(_ event: PeerEvent, _ now: Instant) {
     switch event {
     case .found(let peer), .changed(let peer):
       let isAnotherLife = sessions.peerFound(peer.id, epoch: peer.epoch, isSealed: isSealed(peer.id), now: now)
-      tellServices(of: peer.id)
-      if isAnotherLife { sessions.tellServices(of: peer.id) }
+      reportServices(of: peer.id)
+      if isAnotherLife { sessions.reportServices(of: peer.id) }
     case .lost(let node):
       sessions.peerLost(node)
-      _ = hosted.hears(nil, of: node)
+      _ = hosted.record(nil, of: node)
     }
   }
 
   /// Notifies the sessions of a peer's services. Services of an earlier boot epoch are reported as none.
-  func tellServices(of node: NodeID) {
+  func reportServices(of node: NodeID) {
     guard directory.isPeer(node), let index = mesh.index(of: node) else { return }
     var stamp = mesh.stamp(of: index, .services)
     if stamp?.epoch != mesh.epoch(of: node) { stamp = nil }
-    guard hosted.hears(stamp, of: node) else { return }
+    guard hosted.record(stamp, of: node) else { return }
     var body: [UInt8]?
     if stamp != nil, let bytes = mesh.advertisement(of: index, .services),
       let advertisement = try? AdvertisementView(bytes)
@@ -127,17 +127,17 @@ extension Node {
   func expireAdvertisements(_ now: Instant) {
     if mesh.expiryDeadline > now { return }
     mesh.expire(now: now)
-    for node in hosted.advertisers { tellServices(of: node) }
+    for node in hosted.advertisers { reportServices(of: node) }
   }
 
   /// The next output for the application. Messages and results of sessions are passed to the sessions here, and probes
   /// are dropped. Also nil when this pass of the event loop may take no more messages (`MessageIntake`).
   func nextApplicationOutput(_ now: Instant) -> Output? {
-    if !intake.isSpent(now: now) { hearHeld(now) }
+    if !intake.isSpent(now: now) { receiveHeld(now) }
     while !intake.isSpent(now: now), let output = associations.nextOutput() {
       switch output {
       case .messageWaiting(let peer, let pending) where SessionKind(rawValue: pending.kind) != nil:
-        if let association = associations.association(with: peer) { hearFirst(pending.lane, association, now) }
+        if let association = associations.association(with: peer) { receiveFirst(pending.lane, association, now) }
       case .messageWaiting(let peer, let pending) where pending.kind == Probe.kind:
         _ = takeMessage(from: peer, pending.lane, now: now)
       case .datagram(let peer, let datagram) where datagram.kind == SessionKind.message.rawValue:

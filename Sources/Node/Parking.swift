@@ -224,7 +224,7 @@ extension Node {
     if !isWhole, let index = mesh.index(of: links[slot].peer), let topology = mesh.advertisement(of: index, .topology),
       let view = try? AdvertisementView(topology)
     {
-      heardParked(links[slot].peer, view)
+      reviewParked(links[slot].peer, view)
     }
     surplus.remove(slot)
     connector.linkClosed(slot, peer: links[slot].peer, retryAfterSeconds: 0, isFailure: !wasUp, now: now)
@@ -273,7 +273,7 @@ extension Node {
       _ = mesh.removeLink(slot)
       addToMesh(slot, now)
     } else if !turn.isWhole {
-      mesh.tellAgain(.none, on: slot)
+      mesh.markUnsentAgain(.none, on: slot)
       flooding[slot].owe(.none, now: now)
     }
     wantTransmit(slot)
@@ -305,7 +305,7 @@ extension Node {
   /// Handles an advertisement of a parked neighbour that arrived by another path. If the neighbour has restarted or no
   /// longer lists this node, the parked link is closed at the next review. Routes still use that link, so its slot must
   /// not be freed earlier.
-  func heardParked(_ node: NodeID, _ view: borrowing AdvertisementView) {
+  func reviewParked(_ node: NodeID, _ view: borrowing AdvertisementView) {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
       guard links[slot].peer == node else { continue }

@@ -81,7 +81,7 @@ final class ClientServer {
   }
 
   /// Sends new events to each client. Returns whether anything was sent. After sending, the node may have new outputs.
-  func tellClients() -> Bool {
+  func sendEventsToClients() -> Bool {
     var hasTold = false
     for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {
       if connection.sendEvents() { hasTold = true }

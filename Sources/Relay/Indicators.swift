@@ -73,7 +73,7 @@ final class Indicators {
   func reloading(_ now: Instant) { serviceManager?.reloading(microseconds: now.nanoseconds / 1000) }
 
   /// Sends the text that `systemctl status` shows: the first fault, or the numbers of links and peers.
-  func tellServiceManager(links: Int, peers: Int) {
+  func notifyServiceManager(links: Int, peers: Int) {
     serviceManager?.show(
       faults.all.first.map { "\($0.source): \($0.text)" }
         ?? "\(links) \(links == 1 ? "link" : "links"), \(peers) \(peers == 1 ? "peer" : "peers")")

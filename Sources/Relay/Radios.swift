@@ -218,7 +218,7 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
       if snapshot.isLowEnergy { all.append(lowEnergyStatus(snapshot)) }
       if let classic = snapshot.classic { all.append(classicStatus(classic, snapshot)) }
     }
-    bluetooth?.tellNetworks { network in
+    bluetooth?.forEachNetwork { network in
       let state = network.problem == nil ? "up" : "fault"
       all.append(
         BearerStatus(name: "bluetooth-nap", state: state, detail: network.detail, problem: network.problem ?? ""))

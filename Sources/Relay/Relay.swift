@@ -177,7 +177,7 @@ final class Relay {
         carryOut(output, now)
       } else if trustReports.report(now) {
         links.reconsider()
-      } else if local?.tellClients() == true {
+      } else if local?.sendEventsToClients() == true {
         continue
       } else if node.isPumpDue, let output = node.nextOutput(now: now) {
         carryOut(output, now)

@@ -163,7 +163,7 @@ extension Relay {
     button?.keep()
     indicators.show(isDue: true) { health }
     indicators.alive()
-    tellServiceManager()
+    notifyServiceManager()
   }
 
   /// Saves an epoch that the node has adopted, because the next start must use a later epoch.

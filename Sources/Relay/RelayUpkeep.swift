@@ -65,7 +65,7 @@ extension Relay {
     let (isDone, text) = readConfiguration()
     faults.report("configuration", text, isFault: !isDone)
     indicators.ready()
-    tellServiceManager()
+    notifyServiceManager()
     return (isDone, text)
   }
 
@@ -100,8 +100,8 @@ extension Relay {
     return (true, text)
   }
 
-  func tellServiceManager() {
-    indicators.tellServiceManager(links: links.count, peers: node.peers.count)
+  func notifyServiceManager() {
+    indicators.notifyServiceManager(links: links.count, peers: node.peers.count)
   }
 
   /// Why the new anchors are refused; nil if they are usable. Anchors are refused if a file has a fault, or if the

@@ -53,7 +53,7 @@ extension TransferReceiver {
       current = (file, Tree(leaves: files[file].leaves))
       if files[file].bytes < manifest.size(file: file) { return read(file, leaves.count, manifest) }
     }
-    tellHeld()
+    reportHeld()
   }
 
   private mutating func read(_ file: Int, _ leaf: Int, _ manifest: Manifest) {

@@ -208,7 +208,7 @@ public struct TransferReceiver: Sendable {
         guard known == offer else { throw .unexpected }
         if manifest != nil {
           output.append(.send(.answer(.acceptedAgain, text: [])))
-          if isChecked { tellHeld() } else { phase = .checking }
+          if isChecked { reportHeld() } else { phase = .checking }
         } else {
           phase = .listing
           output.append(.send(.answer(.accepted, text: [])))
@@ -229,7 +229,7 @@ public struct TransferReceiver: Sendable {
       settle(Int(file), .notSent)
     case .compare(let file):
       guard phase == .receiving(Int(file)), file < files.count else { throw .file }
-      tellLeaves(Int(file))
+      reportLeaves(Int(file))
     case .cancel(let code, let text): end(.cancelledByPeer(code, text: text), saying: nil)
     case .prompt, .answer, .held, .ready, .verdict, .leaves: throw .unexpected
     }
@@ -252,7 +252,7 @@ public struct TransferReceiver: Sendable {
 
   /// Reports to the sender which bytes of each file are stored (`held`), and then sends `ready`. After `ready` the
   /// sender sends files.
-  mutating func tellHeld() {
+  mutating func reportHeld() {
     isChecked = true
     // Only the first incomplete file may have bytes after its last complete leaf.
     if let file = current?.file, file != files.firstIndex(where: { !$0.isWhole }) {
@@ -280,7 +280,7 @@ public struct TransferReceiver: Sendable {
     return Tree(leaves: files[file].leaves)
   }
 
-  private mutating func tellLeaves(_ file: Int) {
+  private mutating func reportLeaves(_ file: Int) {
     let leaves = files[file].isWhole ? files[file].leaves : tree(file).allLeaves
     for first in stride(from: 0, to: leaves.count, by: TransferLimits.leavesMax) {
       let some = Array(leaves[first..<min(first + TransferLimits.leavesMax, leaves.count)])
@@ -391,12 +391,12 @@ public struct TransferReceiver: Sendable {
     let item = manifest.item(file: file), all = manifest.items[item].files
     if file + 1 == all.upperBound {
       if numbers[item] != nil {
-        tellVerdicts(all, .stored)
+        reportVerdicts(all, .stored)
       } else if all.allSatisfy({ files[$0].verdict == .stored }) {
         placing = item
         output.append(.place(item: item))
       } else {
-        tellVerdicts(all, .kept)
+        reportVerdicts(all, .kept)
       }
     }
     if file + 1 == files.count { placeFolders() }
@@ -418,11 +418,11 @@ public struct TransferReceiver: Sendable {
     output.append(.note(PartialJournal.Entry.placed(item: item, number: number).encoded))
     if placing == item {
       placing = nil
-      tellVerdicts(manifest.items[item].files, .stored)
+      reportVerdicts(manifest.items[item].files, .stored)
     }
   }
 
-  private mutating func tellVerdicts(_ range: Range<Int>, _ verdict: Verdict) {
+  private mutating func reportVerdicts(_ range: Range<Int>, _ verdict: Verdict) {
     for file in range where files[file].verdict == .stored {
       files[file].verdict = verdict
       output.append(.send(.verdict(file: UInt32(file), verdict)))

@@ -68,9 +68,9 @@ public enum Fetch {
 
   /// Fetches a URL into a folder and returns the path of the file. The call blocks until the server has sent all bytes.
   ///
-  /// - Parameter hears: called several times a second with the number of bytes so far. If `hears` returns false, the
+  /// - Parameter onProgress: called several times a second with the number of bytes so far. If `onProgress` returns false, the
   ///   fetch is cancelled.
-  static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceError) -> String {
+  static func fetch(_ url: String, into folder: String, onProgress: (UInt64) -> Bool) throws(ResourceError) -> String {
     // All users can see the arguments of curl and of this process, so the URL must not contain a password. The check
     // for a password comes first, because the other errors show the URL.
     if let user = userInformation(url) {
@@ -105,7 +105,7 @@ public enum Fetch {
       }
       let size = size(path)
       if size > room { throw ResourceError(.noSpace, url, noRoom) }
-      if !hears(size) { throw ResourceError(.cancelled, url, "cancelled") }
+      if !onProgress(size) { throw ResourceError(.cancelled, url, "cancelled") }
     }
     // curl creates no file for an empty response, so the file is created here.
     do throws(FileError) {
@@ -126,14 +126,14 @@ public enum Fetch {
   }
 
   /// Writes standard input until its end to a file in `folder`, and returns the path of the file.
-  static func readInput(into folder: String, hears: (UInt64) -> Bool) throws(ResourceError) -> String {
+  static func readInput(into folder: String, onProgress: (UInt64) -> Bool) throws(ResourceError) -> String {
     let path = "\(folder)/stdin"
     let room = try room(folder, standardInput)
     do throws(FileError) {
       let file = try Files.make(path: path)
       var count: UInt64 = 0
       while true {
-        guard hears(count) else { throw FileError(saying: "cancelled") }
+        guard onProgress(count) else { throw FileError(saying: "cancelled") }
         guard let bytes = try Files.readInput(count: readBytes, milliseconds: lookMilliseconds) else { continue }
         if bytes.isEmpty { return path }
         try Files.write(file, offset: count, bytes)

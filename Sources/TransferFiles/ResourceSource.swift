@@ -51,11 +51,11 @@ public struct ResourceSource: Sendable {
   /// - Parameters:
   ///   - spool: the folder in which a temporary folder for fetched files is created. If nil, TMPDIR is used; without
   ///     TMPDIR, /var/tmp.
-  ///   - hears: called several times a second with the argument that is being fetched and the number of its bytes so
-  ///     far. If `hears` returns false, the call is cancelled.
+  ///   - onProgress: called several times a second with the argument that is being fetched and the number of its bytes so
+  ///     far. If `onProgress` returns false, the call is cancelled.
   public init(
     fetching arguments: [String], spool parent: String? = nil, takesInput: Bool = false,
-    hears: (String, UInt64) -> Bool = { _, _ in true }
+    onProgress: (String, UInt64) -> Bool = { _, _ in true }
   ) throws(ResourceError) {
     func isInput(_ argument: String) -> Bool {
       takesInput && argument.utf8.elementsEqual(Fetch.standardInput.utf8)
@@ -83,10 +83,11 @@ public struct ResourceSource: Sendable {
       } catch {
         throw ResourceError(.storage, folder, error.text)
       }
-      let hearing = { hears(argument, $0) }
+      let report = { onProgress(argument, $0) }
       paths.append(
         isInput(argument)
-          ? try Fetch.readInput(into: folder, hears: hearing) : try Fetch.fetch(argument, into: folder, hears: hearing))
+          ? try Fetch.readInput(into: folder, onProgress: report)
+          : try Fetch.fetch(argument, into: folder, onProgress: report))
     }
     self = try ResourceSource(paths)
     self.spool = spool

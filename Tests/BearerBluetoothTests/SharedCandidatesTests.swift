@@ -32,8 +32,8 @@ import Testing
     var shared = SharedCandidates()
     _ = shared.found(candidate(1, hint: 7), by: 1)
     let address = RemoteAddress.bluetooth(BluetoothEndpoint(address: 1, isRandom: false))
-    #expect(shared.hears(address, 1) && !shared.hears(address, 0))
+    #expect(shared.isInRange(address, 1) && !shared.isInRange(address, 0))
     _ = shared.lost(candidate(1, hint: 7), by: 1)
-    #expect(!shared.hears(address, 1))
+    #expect(!shared.isInRange(address, 1))
   }
 }

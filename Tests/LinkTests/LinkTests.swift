@@ -39,7 +39,7 @@ private final class Bench {
     refusal { () throws(FrameError) in
       let header = FrameHeader(
         type: type, priority: .control, payloadByteCount: payload.count, source: source, identifier: 0)
-      link.heard(FrameHeader.byteCount + payload.count, now: now)
+      link.noteReceived(FrameHeader.byteCount + payload.count, now: now)
       try link.receive(header, payload.span.bytes, type, local: here, now: now)
     }
   }
@@ -213,7 +213,7 @@ private final class Bench {
 @Test func `a link without a pong is not proven`() {
   let bench = Bench()
   _ = bench.comeUp()
-  bench.link.heard(100, now: start + .seconds(4))
+  bench.link.noteReceived(100, now: start + .seconds(4))
   bench.link.handleTimeout(local: here, now: start + .seconds(4))
   #expect(!bench.link.isProven)
 }
@@ -254,7 +254,7 @@ private final class Bench {
 @Test func `whatever is heard keeps a link alive`() {
   let bench = Bench()
   _ = bench.comeUp()
-  bench.link.heard(1, now: start + .seconds(9))
+  bench.link.noteReceived(1, now: start + .seconds(9))
   bench.link.handleTimeout(local: here, now: start + .seconds(10))
   #expect(bench.link.state == .up)
 }
@@ -342,6 +342,6 @@ func `a frame that is not between neighbours is unexpected`(type: FrameType) {
   let bench = Bench()
   let hello = bench.sent().reduce(0) { $0 + $1.header.frameByteCount }
   #expect(bench.link.bytesOut == UInt64(hello))
-  bench.link.heard(123, now: start)
+  bench.link.noteReceived(123, now: start)
   #expect(bench.link.bytesIn == 123)
 }

@@ -60,7 +60,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
 @Test func `what is heard instead of an answer counts`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
-  liveness.heard(now: start + .milliseconds(600))
+  liveness.noteReceived(now: start + .milliseconds(600))
   let due = [2700, 2800].map { liveness.due(now: start + .milliseconds($0)) }
   #expect(due == [.nothing, .ping])
 }
@@ -69,7 +69,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   var liveness = answering(.ethernet, within: 5)
   var pings: [UInt64] = []
   for second in 1...40 as ClosedRange<UInt64> {
-    liveness.heard(now: start + .seconds(second))
+    liveness.noteReceived(now: start + .seconds(second))
     if liveness.due(now: start + .seconds(second)) == .ping {
       liveness.pingSent(now: start + .seconds(second))
       pings.append(second)

@@ -34,7 +34,7 @@ private final class Bench {
   func receive(_ type: FrameType, _ payload: [UInt8], at now: Instant = start) {
     let header = FrameHeader(
       type: type, priority: .control, payloadByteCount: payload.count, source: there, identifier: 0)
-    link.heard(FrameHeader.byteCount + payload.count, now: now)
+    link.noteReceived(FrameHeader.byteCount + payload.count, now: now)
     let refusal = refusal { () throws(FrameError) in
       try link.receive(header, payload.span.bytes, type, local: here, now: now)
     }
@@ -129,7 +129,7 @@ private final class Bench {
     for second in 1...60 as ClosedRange<UInt64> where death == nil {
       death = bench.pass(to: .seconds(second))
       if death == nil {
-        bench.link.heard(100, now: start + .seconds(second))
+        bench.link.noteReceived(100, now: start + .seconds(second))
         // The link queues no second ping behind the ping that still waits.
         if second > 15 { #expect(bench.link.queuedByteCount == FrameHeader.byteCount + 8) }
       }
@@ -143,7 +143,7 @@ private final class Bench {
     bench.isHeld = true
     for second in 1...60 as ClosedRange<UInt64> {
       #expect(bench.pass(to: .seconds(second)) == nil)
-      bench.link.heard(100, now: start + .seconds(second))
+      bench.link.noteReceived(100, now: start + .seconds(second))
       if second % 10 == 0 { bench.link.passed(1) }
     }
   }

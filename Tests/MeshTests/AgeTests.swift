@@ -28,7 +28,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   let bench = Bench()
   bench.state(1, [], age: 179_000)
   #expect(rest(bench, of: 1) == 1)
-  bench.hears(1, sequence: 1, age: 2_000, from: 3)
+  bench.receiveKnown(1, sequence: 1, age: 2_000, from: 3)
   #expect(rest(bench, of: 1) == 178)
   bench.mesh.expire(now: start + .seconds(170))
   #expect(bench.mesh.nodeCount == 1)
@@ -40,14 +40,14 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   let bench = Bench()
   bench.state(1, [], age: 100_000)
   let other = Neighbour(node: bench.id(2), cost: 1, payloadBytesMax: 2048, bearer: .ethernet)
-  bench.hears(1, topologyBody([other]), sequence: 1, from: 3)
+  bench.receiveKnown(1, topologyBody([other]), sequence: 1, from: 3)
   #expect(rest(bench, of: 1) == 80)
 }
 
 @Test func `an older copy changes nothing`() {
   let bench = Bench()
   bench.state(1, [], age: 20_000)
-  bench.hears(1, sequence: 1, age: 170_000, from: 3)
+  bench.receiveKnown(1, sequence: 1, age: 170_000, from: 3)
   #expect(rest(bench, of: 1) == 160)
 }
 
@@ -56,7 +56,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   for number in 1...3 { bench.link(number, to: number) }
   bench.state(9, [], age: 179_900, from: 1)
   for slot in 1...3 { _ = bench.told(slot) }
-  bench.hears(9, sequence: 1, age: 1_000, from: 2)
+  bench.receiveKnown(9, sequence: 1, age: 1_000, from: 2)
   #expect(bench.told(1) == ["9 topology"] && bench.told(2).isEmpty && bench.told(3) == ["9 topology"])
   #expect(bench.mesh.takeLinksToFlood() & 0b1010 == 0b1010)
 }
@@ -68,7 +68,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   _ = bench.told(1)
   var told = 0
   for age in stride(from: UInt64(179_900), through: 0, by: -100) {
-    bench.hears(9, sequence: 1, age: age, from: 2)
+    bench.receiveKnown(9, sequence: 1, age: age, from: 2)
     told += bench.told(1).count
   }
   #expect(told == 5)
@@ -79,10 +79,10 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], from: 2)
-  bench.hears(9, sequence: 1, age: 31_000, from: 1)
+  bench.receiveKnown(9, sequence: 1, age: 31_000, from: 1)
   #expect(bench.told(1) == ["9 topology"])
   bench.state(9, [], sequence: 2, from: 2)
-  bench.hears(9, sequence: 2, age: 29_000, from: 1)
+  bench.receiveKnown(9, sequence: 2, age: 29_000, from: 1)
   #expect(bench.told(1).isEmpty)
 }
 
@@ -119,9 +119,9 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   for number in 2...4 { bench.state(number, []) }
   _ = bench.told(1)
   // The advertisement is sent again over the link in use, not over the link on which the request arrived.
-  bench.mesh.tellAgain(bench.id(3), on: 0)
-  bench.mesh.tellAgain(bench.id(77), on: 0)
+  bench.mesh.markUnsentAgain(bench.id(3), on: 0)
+  bench.mesh.markUnsentAgain(bench.id(77), on: 0)
   #expect(bench.told(0).isEmpty && bench.told(1) == ["3 topology"])
-  bench.mesh.tellAgain(.none, on: 1)
+  bench.mesh.markUnsentAgain(.none, on: 1)
   #expect(bench.told(1).sorted() == ["2 topology", "3 topology", "4 topology"])
 }

@@ -79,7 +79,7 @@ final class Bench {
 
   /// Receives an advertisement of node `number` over the link at `slot`. This node already has the same advertisement,
   /// or a newer one.
-  func hears(
+  func receiveKnown(
     _ number: Int, _ body: [UInt8] = topologyBody([]), sequence: UInt64, lifetime: UInt16 = 180, age: UInt64 = 0,
     from slot: Int, at now: Instant = start
   ) {

@@ -31,7 +31,7 @@ import Testing
   bench.link(1, to: 1)
   bench.state(9, [], sequence: 4)
   bench.introduce(9)
-  bench.hears(9, sequence: 4, from: 1)
+  bench.receiveKnown(9, sequence: 4, from: 1)
   #expect(bench.told(1) == ["9 profile"])
 }
 
@@ -39,7 +39,7 @@ import Testing
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], sequence: 4)
-  bench.hears(9, sequence: 3, from: 1)
+  bench.receiveKnown(9, sequence: 3, from: 1)
   #expect(bench.told(1) == ["9 topology"])
 }
 

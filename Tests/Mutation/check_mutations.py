@@ -41,7 +41,7 @@ ROWS = [
     Row("a link with wrong deny-lists is not penalised",
         "Sources/Node/NodeTrust.swift", "      noteWrongSignature(on: slot, now)\n", "", "NodeTests"),
     Row("a part of a frame counts as a sign of life", "Sources/Node/Node.swift", "    links[slot].arrived(bytes.count, now: now)\n",
-        "    links[slot].heard(bytes.count, now: now)\n", "NodeTests"),
+        "    links[slot].noteReceived(bytes.count, now: now)\n", "NodeTests"),
     Row("incomplete frames postpone a ping for ever", "Sources/Link/Liveness.swift", "max(heardAt, min(arrivedAt, heardAt + silence))",
         "max(heardAt, arrivedAt)", "NodeTests"),
     Row("a handshake accepts a certificate chain of any length", CERTIFICATES,

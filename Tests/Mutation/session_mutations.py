@@ -1,5 +1,5 @@
 """Mutations of sessions, and of their use by commands and applications: see mutate.py."""
-from row import Row
+from row import SIMULATOR, Row
 
 ROWS = [
     # Session
@@ -48,7 +48,7 @@ ROWS = [
         "node.sessions.discard(handle, exceptMessageOf: inHand?.byteCount)", "node.sessions.discard(handle)",
         "LocalAPITests"),
     Row("an ejected member is not notified", "Sources/Session/Handshake/MemberHandshakes.swift",
-        "      tellEjected(session, node, now)\n", "", "SessionTests"),
+        "      scheduleEjection(session, node, now)\n", "", "SessionTests"),
     Row("two members welcomed at the same time never learn of each other", "Sources/Session/Invitations/Inviting.swift",
         "newcomers: newcomers(of: session, for: invitation.to),", "newcomers: [],", "SessionTests"),
     Row("an ejection from a merged session counts as an old departure", "Sources/Session/Membership/Membership.swift",
@@ -56,7 +56,9 @@ ROWS = [
     Row("two handles of one session keep two handshakes", "Sources/Session/Membership/Membership.swift",
         "      meetAnew(met, stays, now)\n", "", "SessionTests"),
     Row("a member that merges two of its sessions notifies no peer", "Sources/Session/Membership/Membership.swift",
-        "if stays.isOpen { tellNews(stays, now) }", "", "SessionTests"),
+        "if stays.isOpen { scheduleDeltas(stays, now) }", "", "SessionTests"),
+    Row("a table goes to the oldest session that has one of its origins", "Sources/Session/Handshake/MemberHandshakes.swift",
+        "candidates.first { $0.table.contains(message.session) }\n      ?? candidates.first", "candidates.first", SIMULATOR),
     Row("an ejected member sends no farewell", "Sources/Session/Membership/Membership.swift",
         "    sayFarewell(session, now)\n    sessionEnded(session, departure.map",
         "    session.phase = .over\n    sessionEnded(session, departure.map", "SessionTests"),

@@ -13,7 +13,7 @@ private let fresh = TimeSpan.milliseconds(0)
 @Test func `a later epoch of this nodes key is outbid at once`() {
   var contest = EpochRecovery()
   #expect(contest.deadline == .never)
-  let isRival = contest.heard(9 << 32 | 3, age: fresh, now: now)
+  let isRival = contest.receive(9 << 32 | 3, age: fresh, now: now)
   #expect(!isRival && contest.deadline <= now)
   let next = contest.next(current: 5 << 32 | 77, now: now)
   #expect(next == 10 << 32 | 77)
@@ -22,21 +22,21 @@ private let fresh = TimeSpan.milliseconds(0)
 
 @Test func `of several later epochs the latest is outbid`() {
   var contest = EpochRecovery()
-  _ = contest.heard(9 << 32, age: fresh, now: now)
-  _ = contest.heard(12 << 32, age: fresh, now: now)
-  _ = contest.heard(7 << 32, age: fresh, now: now)
+  _ = contest.receive(9 << 32, age: fresh, now: now)
+  _ = contest.receive(12 << 32, age: fresh, now: now)
+  _ = contest.receive(7 << 32, age: fresh, now: now)
   let next = contest.next(current: 1, now: now)
   #expect(next == 13 << 32 | 1)
 }
 
 @Test func `who comes back with a later epoch is another holder and is answered after a pause that doubles`() {
   var contest = EpochRecovery()
-  _ = contest.heard(1 << 32, age: fresh, now: now)
+  _ = contest.receive(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
   var at = now
   for (round, pause) in ([60, 120, 240, 480, 960, 1920, 3600, 3600] as [UInt64]).enumerated() {
     let rival = UInt64(3 + 2 * round) << 32
-    let isRival = contest.heard(rival, age: fresh, now: at)
+    let isRival = contest.receive(rival, age: fresh, now: at)
     #expect(isRival && contest.deadline == at + .seconds(pause))
     let early = contest.next(current: 1, now: at + .milliseconds(pause * 1000 - 1))
     at = at + .seconds(pause)
@@ -47,10 +47,10 @@ private let fresh = TimeSpan.milliseconds(0)
 
 @Test func `a word from before the last answer is outbid at once too`() {
   var contest = EpochRecovery()
-  _ = contest.heard(46 << 32, age: .seconds(9), now: now)
+  _ = contest.receive(46 << 32, age: .seconds(9), now: now)
   _ = contest.next(current: 1, now: now)
   let later = now + .seconds(1)
-  let isRival = contest.heard(86 << 32, age: .milliseconds(501), now: later)
+  let isRival = contest.receive(86 << 32, age: .milliseconds(501), now: later)
   #expect(!isRival && contest.deadline <= later)
   let next = contest.next(current: 1, now: later)
   #expect(next == 87 << 32 | 1)
@@ -58,11 +58,11 @@ private let fresh = TimeSpan.milliseconds(0)
 
 @Test func `a word from after the last answer is a rivals also beside an old one`() {
   var contest = EpochRecovery()
-  _ = contest.heard(1 << 32, age: fresh, now: now)
+  _ = contest.receive(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
   let later = now + .seconds(1)
-  _ = contest.heard(3 << 32, age: .seconds(9), now: later)
-  let isRival = contest.heard(4 << 32, age: .milliseconds(500), now: later)
+  _ = contest.receive(3 << 32, age: .seconds(9), now: later)
+  let isRival = contest.receive(4 << 32, age: .milliseconds(500), now: later)
   #expect(isRival && contest.deadline == now + .seconds(60))
 }
 
@@ -71,7 +71,7 @@ private let fresh = TimeSpan.milliseconds(0)
   var answers = 0
   for round in 0..<10 as Range<UInt64> {
     let at = now + .seconds(round)
-    _ = contest.heard((3 + 2 * round) << 32, age: .seconds(600), now: at)
+    _ = contest.receive((3 + 2 * round) << 32, age: .seconds(600), now: at)
     if contest.next(current: 1, now: at) != nil { answers += 1 }
   }
   #expect(answers == 1 + 4)
@@ -82,12 +82,12 @@ private let fresh = TimeSpan.milliseconds(0)
   var at = now
   // Eight answers to later epochs raise the pause between answers to one hour.
   for round in 0..<8 as Range<UInt64> {
-    _ = contest.heard((3 + 2 * round) << 32, age: fresh, now: at)
+    _ = contest.receive((3 + 2 * round) << 32, age: fresh, now: at)
     at = max(at, contest.deadline)
     _ = contest.next(current: 1, now: at)
   }
   func isAnswered(_ contest: inout EpochRecovery, after milliseconds: UInt64) -> Bool {
-    _ = contest.heard(99 << 32, age: .seconds(7200), now: at + .milliseconds(milliseconds))
+    _ = contest.receive(99 << 32, age: .seconds(7200), now: at + .milliseconds(milliseconds))
     return contest.next(current: 1, now: at + .milliseconds(milliseconds)) != nil
   }
   for _ in 0..<4 { #expect(isAnswered(&contest, after: 0)) }
@@ -102,11 +102,11 @@ private let fresh = TimeSpan.milliseconds(0)
 /// node with this key.
 @Test func `after four old words each is taken for a rivals however late it comes`() {
   var contest = EpochRecovery()
-  _ = contest.heard(1 << 32, age: fresh, now: now)
+  _ = contest.receive(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
   let areRivals = (1...7 as ClosedRange<UInt64>).map { round in
     let at = now + .seconds(700 * round)
-    let isRival = contest.heard((3 + 2 * round) << 32, age: .seconds(7200), now: at)
+    let isRival = contest.receive((3 + 2 * round) << 32, age: .seconds(7200), now: at)
     _ = contest.next(current: 1, now: at)
     return isRival
   }
@@ -115,7 +115,7 @@ private let fresh = TimeSpan.milliseconds(0)
 
 @Test func `an epoch that nothing is later than is left alone`() {
   var contest = EpochRecovery()
-  _ = contest.heard(.max, age: fresh, now: now)
+  _ = contest.receive(.max, age: fresh, now: now)
   let next = contest.next(current: 1, now: now)
   #expect(next == nil && contest.deadline == .never)
 }

@@ -53,7 +53,7 @@ import TestSupport
         case .accepted:
           let made = maker.acceptSession(datagram.span.bytes, server.sessionName, now: now)
           server.accept(try #require(made), now: now)
-        case .refused: server.receiveHandshake(datagram.span.bytes, now: now)
+        case .refused: _ = server.receiveHandshake(datagram.span.bytes, now: now)
         }
       }
       while let frame = buffer.withUnsafeMutableBytes({ server.nextFrame(into: $0, now: now) }) {

@@ -219,18 +219,18 @@ public final class Story {
         unread.removeAll { $0.station == station.number && $0.session == handle }
       case .sent(let id, let to, true): delivered(station, id, to)
       case .room(let handle, let to): tryAgain(station, handle, to)
-      case .message(let handle, let from, let data): hears(station, handle, from, data)
+      case .message(let handle, let from, let data): receive(station, handle, from, data)
       case .member(let handle, let address, let state):
         if state == .connected { connectedCount += 1 }
         introductions.states[life + "\(handle.number)", default: [:]][address] = state
-      case .stream(let handle, let event): hears(station, handle, event)
+      case .stream(let handle, let event): receive(station, handle, event)
       case .identified, .decisionWanted, .sent, .datagram, .serviceFound, .serviceChanged, .serviceLost:
         break
       }
     }
   }
 
-  private func hears(_ station: Hall.Station, _ handle: SessionHandle, _ from: MemberAddress, _ data: [UInt8]) {
+  private func receive(_ station: Hall.Station, _ handle: SessionHandle, _ from: MemberAddress, _ data: [UInt8]) {
     deliveredCount += 1
     if deaf.contains(station.number) {
       unread.append((station.number, station.epoch, handle, from, data.count))

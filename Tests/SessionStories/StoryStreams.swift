@@ -23,12 +23,12 @@ extension Story {
     if let flow, random.chance(perThousand: 50) { try? station.sessions.resetStream(flow.handle, now: hall.now) }
   }
 
-  func hears(_ station: Hall.Station, _ handle: StreamHandle, _ event: StreamEvent) {
+  func receive(_ station: Hall.Station, _ handle: StreamHandle, _ event: StreamEvent) {
     var sender: Int?
     if case .opened(_, let from, _, _) = event { sender = hall.number(of: from.node) }
     // Streams from the malicious member, and events at that member, are not checked.
     if sender == liar || station.number == liar { sender = nil }
-    witness.hears(place(station), station.sessions, handle, event, from: sender, &random, now: hall.now)
+    witness.receive(place(station), station.sessions, handle, event, from: sender, &random, now: hall.now)
     witness.wrong.map { fail($0) }
   }
 

@@ -124,7 +124,7 @@ public final class StreamWitness {
 
   /// Handles a stream event of the application at `place`. `sender` is the number of the node that opened the stream,
   /// or nil for a malicious node.
-  public func hears(
+  public func receive(
     _ place: Place, _ sessions: Sessions, _ handle: StreamHandle, _ event: StreamEvent, from sender: Int?,
     _ random: inout SeededRandom, now: Instant
   ) {

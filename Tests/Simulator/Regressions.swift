@@ -58,6 +58,8 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a merge is taken of which no member is known", seed: 6868),
     StoryRegression(name: "a member whose founder has left while it was cut off connects to it for ever", seed: 1898),
     StoryRegression(name: "what becomes known while two meet is never told", seed: 9824),
+    StoryRegression(name: "a table for one of two merged sessions goes to the older one", seed: 41_002_334),
+    StoryRegression(name: "a table for one of two merged sessions goes to the older one, twice", seed: 41_002_940),
     StoryRegression(name: "a digest that was sent before cancels the table that a member lacks", seed: 35_003_244),
   ]
 

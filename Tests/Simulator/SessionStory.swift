@@ -123,11 +123,11 @@ public final class SessionStory {
       place(machine), node.sessions, handle, to: to, total: Int(random.below(60_000)), now: simulation.now)
   }
 
-  private func hears(_ machine: Int, _ handle: StreamHandle, _ event: StreamEvent) {
+  private func receive(_ machine: Int, _ handle: StreamHandle, _ event: StreamEvent) {
     guard let sessions = simulation.machines[machine].node?.sessions else { return }
     var sender: Int?
     if case .opened(_, let from, _, _) = event { sender = simulation.number(of: from.node) }
-    witness.hears(place(machine), sessions, handle, event, from: sender, &random, now: simulation.now)
+    witness.receive(place(machine), sessions, handle, event, from: sender, &random, now: simulation.now)
     witness.wrong.map { simulation.fail($0) }
     simulation.touched(machine)
   }
@@ -164,7 +164,7 @@ public final class SessionStory {
           simulation.fail("machine \(machine) hears a message of another member")
         }
       case .member(_, _, .connected): connectedCount += 1
-      case .stream(let handle, let event): hears(machine, handle, event)
+      case .stream(let handle, let event): receive(machine, handle, event)
       case .member, .identified, .decisionWanted, .sent, .room, .datagram, .serviceFound, .serviceChanged, .serviceLost:
         break
       }

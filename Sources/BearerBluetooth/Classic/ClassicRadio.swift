@@ -99,7 +99,7 @@ final class ClassicRadio {
     _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void
   ) -> Bool {
     let listener = try? BluetoothListener(
-      loop, descriptor, accept: accept, accepted, shortage: { [self] error in tellShortage(error) })
+      loop, descriptor, accept: accept, accepted, shortage: { [self] error in reportShortage(error) })
     if let listener { listeners.append(listener) }
     return listener != nil
   }
@@ -184,7 +184,7 @@ final class ClassicRadio {
     report?(text, true)
   }
 
-  private func tellShortage(_ error: SystemError?) {
+  private func reportShortage(_ error: SystemError?) {
     if let error { return fail("cannot accept connections: \(error.text). Trying every second.") }
     problem = nil
     report?("accepts connections again", false)

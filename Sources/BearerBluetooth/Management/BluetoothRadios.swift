@@ -102,7 +102,7 @@ public final class BluetoothRadios {
   public var snapshots: [BluetoothSnapshot] { bearers.map { $0.snapshot } }
 
   /// Calls `tell` for each working adapter, with the state of the bridge that peers can join over Bluetooth classic.
-  public func tellNetworks(_ tell: (NetworkSnapshot) -> Void) {
+  public func forEachNetwork(_ tell: (NetworkSnapshot) -> Void) {
     for bearer in bearers {
       if let snapshot = bearer.classic?.network?.snapshot { tell(snapshot) }
     }
@@ -118,7 +118,7 @@ public final class BluetoothRadios {
   private func worth(_ number: Int, _ candidate: Candidate) -> Int {
     let bearer = bearers[number]
     if let peer = WireAddress(candidate.address), bearer.isLinked(peer) { return .max }
-    return candidates.hears(candidate.address, number) ? bearer.placesFree : .min
+    return candidates.isInRange(candidate.address, number) ? bearer.placesFree : .min
   }
 
   private func countPlaces() {

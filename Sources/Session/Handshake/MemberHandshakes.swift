@@ -6,7 +6,7 @@ extension Sessions {
   // MARK: Reachability
 
   /// Notes that a node is reachable, or that a reachable node has another boot epoch. `isSealed` is true if traffic
-  /// with the node is sealed. Returns true if the boot epoch changed: the host then calls `tellServices`.
+  /// with the node is sealed. Returns true if the boot epoch changed: the host then calls `reportServices`.
   @discardableResult
   public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) -> Bool {
     if node == local { return false }
@@ -20,7 +20,7 @@ extension Sessions {
     }
     restartGatherings(of: node, now)
     for session in sessions where session.isOpen && mayMeet(session.table.rules, node) {
-      tellEjected(session, node, now)
+      scheduleEjection(session, node, now)
       for index in session.peers.indices where session.peers[index].address.node == node {
         begin(session, index, now)
         emit(.member(session.handle, session.peers[index].address, state(of: session.peers[index])))
@@ -62,7 +62,7 @@ extension Sessions {
 
   /// Sends the ejection of the node's addresses to a node that became reachable. Every member sends the ejection,
   /// because the founder may have left before the node was reachable.
-  private func tellEjected(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
+  private func scheduleEjection(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
     for record in session.table.records
     where record.address.node == node && record.departure?.isEjection == true && !session.table.isJoined(record.address)
     {
@@ -98,7 +98,7 @@ extension Sessions {
     guard let session = known.first(where: { $0.isOpen }) ?? known.first else {
       return noteStale(address, meet.to, meet.session, now)
     }
-    if !session.isOpen { return tellFarewell(session, address, meet, now) }
+    if !session.isOpen { return scheduleFarewell(session, address, meet, now) }
     guard let index = session.position(of: address) else {
       return receiveFromStranger(session, address, meet.session, now)
     }
@@ -147,7 +147,9 @@ extension Sessions {
         at: isKnown ? now : now + SessionLimits.askPause), session, now)
   }
 
-  private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
+  private func scheduleFarewell(
+    _ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant
+  ) {
     if let index = session.position(of: address) {
       // The member has restarted the handshake and no longer knows the streams, so their ends need not be sent.
       if meet.number != session.peers[index].theirNumber { forgetOwedStreams(session, index) }
@@ -177,20 +179,23 @@ extension Sessions {
     _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
     if offenders.isRefused(node, now) { return }
-    let known = sessions.first { session in
-      session.isOpen && session.address.endpoint == message.to
-        && (session.table.contains(message.session)
-          || message.entries?.origins.contains { session.table.contains($0.id) } == true)
-    }
+    let candidates = sessions.filter { $0.isOpen && $0.address.endpoint == message.to }
+    // Two sessions of the endpoint may have been merged elsewhere. The sender regards this end as a member of the one
+    // that it names, and sends what that session lacks.
+    let known =
+      candidates.first { $0.table.contains(message.session) }
+      ?? candidates.first { session in message.entries?.origins.contains { session.table.contains($0.id) } == true }
     guard let session = known else { return takeStale(message, from: node, &allowance, now) }
-    guard let entries = message.entries else { return heardTable(message, hadEntries: false, session, from: node, now) }
+    guard let entries = message.entries else {
+      return handleTable(message, hadEntries: false, session, from: node, now)
+    }
     var head = message
     head.entries = nil
     begin(.table(head), entries, of: session.handle, from: node, &allowance, now)
   }
 
   /// Handles the fields of a table message other than its entries. The entries are merged before this call.
-  func heardTable(
+  func handleTable(
     _ message: TableMessage, hadEntries: Bool, _ session: LocalSession, from node: NodeID, _ now: Instant
   ) {
     let address = MemberAddress(node: node, endpoint: message.from)

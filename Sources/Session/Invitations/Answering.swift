@@ -260,7 +260,7 @@ extension Sessions {
         return end(&incoming[index], .incompatible, answering: nil, now)
       }
     } else {
-      tellNews(session, now)
+      scheduleDeltas(session, now)
       take(verification, into: session, now)
     }
     // The inviter is a pending member (not in the table yet) too, unless the welcome's table shows the inviter as

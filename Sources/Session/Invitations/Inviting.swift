@@ -279,7 +279,7 @@ extension Sessions {
     guard wider.joined.count <= wider.membersMax else { return end(&outgoing[index], .full, telling: .full, now) }
     let former = session.table.id
     session.table = wider
-    tellNews(session, now)
+    scheduleDeltas(session, now)
     if wider.id != former { emit(.identified(session.handle, wider.id)) }
     tableChanged(session, now)
     welcome(invitation, session, nil, now)

@@ -93,7 +93,7 @@ extension Sessions {
 
   /// Reports the services of a node as found again. After a restart the node may offer the same services before its
   /// absence was noticed. Sessions with auto-join must then add the services once more.
-  public func tellServices(of node: NodeID) {
+  public func reportServices(of node: NodeID) {
     for service in services(of: node) {
       emit(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
     }

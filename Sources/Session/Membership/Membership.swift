@@ -91,7 +91,7 @@ extension Sessions {
     guard text.count <= SessionLimits.farewellBytesMax, isPlainText(text.span.bytes) else { throw .invalid }
     guard address != session.address, session.table.isJoined(address) else { throw .unavailable }
     guard session.table.end(address, by: session.address, .wanted, text) else { throw .notAllowed }
-    tellNews(session, now)
+    scheduleDeltas(session, now)
     tableChanged(session, now)
   }
 
@@ -221,7 +221,7 @@ extension Sessions {
       sessionEnded(goes, .isSame(stays.handle), now)
       merge(goes.table.entries, into: stays, now)
       // This node may have made the merge, in which case no other node sends the merge.
-      if stays.isOpen { tellNews(stays, now) }
+      if stays.isOpen { scheduleDeltas(stays, now) }
       meetAnew(met, stays, now)
       return goes === session
     }
@@ -274,7 +274,7 @@ extension Sessions {
 
   /// Schedules the delta (changed records) for all other members after a local change of the table, so that no member
   /// has to request the delta.
-  func tellNews(_ session: LocalSession, _ now: Instant) {
+  func scheduleDeltas(_ session: LocalSession, _ now: Instant) {
     for index in session.peers.indices { session.peers[index].tableSync.scheduleDelta(at: now) }
   }
 }

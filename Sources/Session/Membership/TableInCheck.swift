@@ -153,7 +153,7 @@ extension Sessions {
     case .table(let message):
       guard let session = one.session.flatMap({ session($0) }) else { return }
       take(verification, into: session, now)
-      heardTable(message, hadEntries: true, session, from: one.node, now)
+      handleTable(message, hadEntries: true, session, from: one.node, now)
     case .welcome(let invitation, let welcome, let base):
       welcomed(invitation, welcome, base, verification, from: one.node, now)
     case .offer(let invitation, let offer): merge(invitation, offer, verification, now)

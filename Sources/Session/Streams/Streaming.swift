@@ -207,18 +207,18 @@ extension Sessions {
 
   /// Ends all streams with a member that is disconnected or restarts the handshake.
   func endStreams(_ session: LocalSession, _ index: Int) {
-    tellStreamsEnded(session, index)
+    reportStreamsEnded(session, index)
     session.peers[index].streams.all = []
   }
 
   /// Ends the streams of an application that has left. Stream ends that the application knows are still sent to the
   /// member, before the departure notice.
   func keepOwedStreams(_ session: LocalSession, _ index: Int) {
-    tellStreamsEnded(session, index)
+    reportStreamsEnded(session, index)
     session.peers[index].streams.all.removeAll { !$0.isOwed }
   }
 
-  private func tellStreamsEnded(_ session: LocalSession, _ index: Int) {
+  private func reportStreamsEnded(_ session: LocalSession, _ index: Int) {
     for stream in session.peers[index].streams.all where !stream.isReset {
       emit(.stream(stream.handle, .ended(stream.isConfirming ? .finished : .lost)))
     }

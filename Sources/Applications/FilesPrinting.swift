@@ -23,7 +23,7 @@ extension FilesView {
     draw(text)
   }
 
-  func tellAsking(_ peer: LocalPeer, _ address: MemberAddress, _ manifest: Manifest) {
+  func printQuestion(_ peer: LocalPeer, _ address: MemberAddress, _ manifest: Manifest) {
     if isJSON {
       var line = JSONLine(event: "asking")
       line.add("name", peer.name)
@@ -42,7 +42,7 @@ extension FilesView {
   }
 
   /// Shows the result that the receiver reported for one file.
-  func tellFile(_ path: [UInt8], _ size: UInt64, _ verdict: Verdict) {
+  func printFile(_ path: [UInt8], _ size: UInt64, _ verdict: Verdict) {
     if isJSON {
       var line = JSONLine(event: "file")
       line.add("path", path)
@@ -62,7 +62,7 @@ extension FilesView {
     notice(text)
   }
 
-  func tellOffer(
+  func printOffer(
     _ transfer: IncomingFiles, _ offer: OfferRecord, _ peer: LocalPeer, _ held: UInt64, _ free: UInt64
   ) {
     var line = JSONLine(event: "offer")
@@ -77,7 +77,7 @@ extension FilesView {
     line.put(on: console)
   }
 
-  func tellDeclined(_ peer: LocalPeer, _ from: MemberAddress, _ why: TextBuilder, _ lines: PeerLines) {
+  func printDeclined(_ peer: LocalPeer, _ from: MemberAddress, _ why: TextBuilder, _ lines: PeerLines) {
     var text = TextBuilder()
     text.add(peer, from.node)
     text.add(" was not accepted: ")
@@ -94,7 +94,7 @@ extension FilesView {
   }
 
   /// Shows files and folders that are complete and have received their final names.
-  func tellItems(_ transfer: IncomingFiles) {
+  func printItems(_ transfer: IncomingFiles) {
     guard let manifest = transfer.work.receiver.manifest else { return }
     while transfer.toldItems < manifest.items.count, let path = transfer.work.path(item: transfer.toldItems) {
       transfer.toldItems += 1
