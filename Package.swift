@@ -210,7 +210,7 @@ let package = Package(
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
       "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Trust", "Bearer", "FileSupport",
-      "LoopSupport", "Board", "Journal", "Status", "Explain", "BearerBluetooth", "BearerIP", "Discovery",
+      "LoopSupport", "Board", "Configuration", "Journal", "Status", "Explain", "BearerBluetooth", "BearerIP", "Discovery",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Netlink", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),

@@ -7,7 +7,21 @@ EXCERPT = "Sources/Configuration/ConfigurationExcerpt.swift"
 EXPLANATION = "Sources/Explain/Explanation.swift"
 SEAL = "Sources/Seal/Seal.swift"
 
+REPORTS = "Sources/Relay/FaultReports.swift"
+TRUST = "Sources/Relay/TrustReports.swift"
+
 ROWS = [
+    Row("a fault that lasts is reported again and again", REPORTS, "if self[source] == nil { report", "if !fault.isEmpty { report",
+        "RelayTests"),
+    Row("a part has two faults at once", REPORTS, "    resolve(source)\n    if isFault", "    if isFault", "RelayTests"),
+    Row("the end of a fault is not reported", REPORTS, "} else if self[source] != nil {", "} else if self[source] == nil {",
+        "RelayTests"),
+    Row("a new deny-list asks for a check in each pass", TRUST, "      deniedSeen = trust.lists.map { $0.serial }\n", "",
+        "RelayTests"),
+    Row("the clock is synchronised anew at each call", TRUST, "    defer { wasSynchronised = isSynchronised }\n", "",
+        "RelayTests"),
+    Row("a fault hides that a device can join", "Sources/Relay/Indicators.swift", "isJoining ? .joining : hasFault ? .fault :",
+        "hasFault ? .fault : isJoining ? .joining :", "RelayTests"),
     Row("a key in a line that names a secret is shown", SHOWN, "guard !mayHoldSecret, isName(name), ", "guard isName(name), ",
         "ConfigurationTests.SecretSlipTests"),
     Row("a value in a line that names a secret is shown", SHOWN, "if mayHoldSecret || key.isSecret { return false }",
