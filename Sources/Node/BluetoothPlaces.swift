@@ -49,8 +49,9 @@ extension Node {
         return
       }
       let isIdle = idleTime(slot) <= now
+      let sharing = links.indices.count { links[$0].bearer.isBluetooth && isParkable($0) }
       links[slot].park(
-        retryAfterSeconds: isIdle ? 0 : parking.pauseSeconds(places: settings.bluetoothPlaces), local: settings.id,
+        retryAfterSeconds: isIdle ? 0 : parking.pauseSeconds(sharing: sharing), local: settings.id,
         now: now)
       wantTransmit(slot)
       missing -= 1

@@ -143,12 +143,12 @@ struct Parking {
   }
 
   /// How long a leaf that is parked during traffic is asked not to call, in seconds. In this time all called neighbours
-  /// can have their turns at `places` connections.
-  func pauseSeconds(places: Int) -> UInt16 {
+  /// can have their turns, if `sharing` leaves are connected at a time.
+  func pauseSeconds(sharing: Int) -> UInt16 {
     var called: UInt64 = 0
     var slots = Slots(parked)
     while let slot = slots.next() { if isCalled(slot) { called += 1 } }
-    let span = Self.turnMax.milliseconds * called / UInt64(max(places - 1, 1))
+    let span = Self.turnMax.milliseconds * called / UInt64(max(sharing, 1))
     return min(max(UInt16((span + 999) / 1000), Self.pauseSecondsMin), Self.pauseSecondsMax)
   }
 
@@ -215,7 +215,9 @@ extension Node {
     let isWhole = links[slot].rest() || !wasUp
     if wasUp {
       parking.park(slot, links[slot], isWhole: isWhole, now: now)
-      for association in associations.all(behind: slot) { association.protection.seal?.setParked(true, now: now) }
+      for association in associations.all(behind: slot) {
+        association.protection.seal?.setParked(waitsParked(slot), now: now)
+      }
     } else {
       parking.restAgain(slot, isCallFailed: !links[slot].isInbound)
     }
@@ -233,6 +235,10 @@ extension Node {
       .info, .linkParked, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
       (now - links[slot].upSince).milliseconds, node: links[slot].peer)
   }
+
+  /// Whether frames of this node wait in a parked link, so that the neighbour is called. A handshake has nothing to do
+  /// before they are sent. Without such frames, its next retransmission leads to the call.
+  func waitsParked(_ slot: Int) -> Bool { parking.isAway(slot) && links[slot].hasFrames(from: FramePool.ownIngress) }
 
   /// The slot of the parked link to a node that has opened a stream.
   func parkedSlot(of peer: NodeID, _ bearer: BearerKind) -> Int? {

@@ -158,13 +158,13 @@ extension Node {
           seal.postpone(now: now)
         }
       }
-      seal.setParked(parking.isAway(Int(route.link)), now: now)
       while let frame = seal.nextFrame(into: sealScratch, now: now) {
         switch frame {
         case .handshake(let byteCount): sendHandshake(byteCount, to: association)
         case .sealed(let byteCount): sendSealed(byteCount, to: association)
         }
       }
+      seal.setParked(waitsParked(Int(route.link)), now: now)
     }
     while let event = seal.nextEvent() { note(event, association, now) }
   }

@@ -186,8 +186,8 @@ public final class Seal {
     backoff.reset()
   }
 
-  /// Notes whether the first link of the route is parked. While it is, the clock of a handshake is paused: a leaf in a
-  /// crowded room is connected for seconds, and answers arrive in its next turn.
+  /// Notes whether frames wait in the first link of the route because it is parked. While they do, the clock of a
+  /// handshake is paused: a leaf in a crowded room is connected for seconds, and answers arrive in its next turn.
   public func setParked(_ isParked: Bool, now: Instant) {
     if let attempt, attempt.phase == .handshaking { attempt.setParked(isParked, now: now) }
   }

@@ -26,7 +26,7 @@ final class SealedSession {
   /// The time when the handshake last made progress.
   private(set) var progressAt: Instant
   private var progress: UInt32
-  /// The clock of the handshake is paused while the first link of the route is parked: since when, and how long in all
+  /// The clock of the handshake is paused while frames wait in a parked link: since when, and how long in all
   /// before. The times of `session`, and the time of its last progress, are times of that clock.
   private var parkedSince: Instant?
   private var parkedSpan = TimeSpan(nanoseconds: 0)

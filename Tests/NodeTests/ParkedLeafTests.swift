@@ -86,6 +86,17 @@ func `a handshake of a leaf does not fail while its link is parked`(_ beginsBefo
   #expect(box.bench.node.counters.sessionsFailed == 1)
 }
 
+@Test func `a parked leaf that waits for a flight calls its relay to send its own again`() throws {
+  let (box, slot) = try leafWithPeer()
+  try box.send(to: 30)
+  #expect(!box.bench.sent(.handshake, on: slot).isEmpty)
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  _ = box.dials
+  box.pass(.seconds(1))
+  #expect(box.dials == [1])
+}
+
 /// A leaf whose relay has parked it two seconds after losing peer 3.
 private func parkedAfterLoss() throws -> (box: ParkingBox, slot: Int) {
   let (box, slot) = try ParkingBox.leaf()
