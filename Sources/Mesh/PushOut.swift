@@ -57,8 +57,8 @@ extension Mesh {
     var best: (number: Int, cost: UInt32)?
     for number in 1..<database.end {
       let record = database.records[number]
-      guard let route = record.route, record.relays, route.hops < Limits.hopsMax,
-        let entry = database.entry(number, of: newcomer)
+      guard let route = record.route, record.relays, let entry = database.entry(number, of: newcomer),
+        route.hops < Limits.hopsMax || paths.firstLink(toward: number, within: Limits.hopsMax - 1) != nil
       else { continue }
       let cost = route.cost + UInt32(entry.cost)
       if let best, best.cost <= cost { continue }

@@ -49,10 +49,8 @@ extension Node {
         return
       }
       let isIdle = idleTime(slot) <= now
-      let sharing = links.indices.count { links[$0].bearer.isBluetooth && isParkable($0) }
       links[slot].park(
-        retryAfterSeconds: isIdle ? 0 : parking.pauseSeconds(sharing: sharing), local: settings.id,
-        now: now)
+        retryAfterSeconds: isIdle ? 0 : parking.pauseSeconds(places: placesForLeaves), local: settings.id, now: now)
       wantTransmit(slot)
       missing -= 1
     }
@@ -134,6 +132,17 @@ extension Node {
     if link.hasFrames || mesh.mayHaveUnsent(slot) || directory.peer(link.peer) == nil { return .never }
     if flooding[slot].requestDue != .never || pool.heldBytes(by: slot) > 0 { return .never }
     return max(parking.turns[slot].talkedAt, link.upSince) + Parking.idleMin
+  }
+
+  /// The connections at which leaves take turns. One is kept for inbound links, and others have neighbours that cannot
+  /// be parked.
+  private var placesForLeaves: Int {
+    var places = settings.bluetoothPlaces - 1
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      if links[slot].state == .up && !links[slot].peerCapabilities.contains(.parks) { places -= 1 }
+    }
+    return places
   }
 
   private func isParkable(_ slot: Int) -> Bool {

@@ -96,7 +96,7 @@ struct Connector {
     case news
     /// Frames wait for the neighbour.
     case frames
-    /// Frames wait from a connected neighbour that may be parked soon.
+    /// Frames wait from a connected neighbour.
     case answers
     /// Frames wait from this node, or from a connected neighbour that the called one has not met in this round
     /// (`Parking.Turn.met`). Or other frames have waited for `Parking.answerPatience`.

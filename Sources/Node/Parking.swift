@@ -64,7 +64,8 @@ struct Parking {
   struct Turn {
     /// When a routed frame last passed; initially when the link came up.
     var talkedAt = Instant.zero
-    /// When the last series of routed frames began. Frames of one series are at most `idleMin` apart.
+    /// When the last series of routed frames began. Frames of one series are at most `turnMax` apart, so that a leaf
+    /// with a frame now and then does not keep its connection.
     var turnAt = Instant.zero
     /// When the link was parked. The value is kept until the link is up again.
     var parkedAt = Instant.never
@@ -98,7 +99,7 @@ struct Parking {
     var met: UInt64 = 0
 
     mutating func talk(_ now: Instant) {
-      if talkedAt + Parking.idleMin < now { turnAt = now }
+      if talkedAt + Parking.turnMax < now { turnAt = now }
       talkedAt = now
     }
 
@@ -143,12 +144,12 @@ struct Parking {
   }
 
   /// How long a leaf that is parked during traffic is asked not to call, in seconds. In this time all called neighbours
-  /// can have their turns, if `sharing` leaves are connected at a time.
-  func pauseSeconds(sharing: Int) -> UInt16 {
+  /// can have their turns at `places` connections.
+  func pauseSeconds(places: Int) -> UInt16 {
     var called: UInt64 = 0
     var slots = Slots(parked)
     while let slot = slots.next() { if isCalled(slot) { called += 1 } }
-    let span = Self.turnMax.milliseconds * called / UInt64(max(sharing, 1))
+    let span = Self.turnMax.milliseconds * called / UInt64(max(places, 1))
     return min(max(UInt16((span + 999) / 1000), Self.pauseSecondsMin), Self.pauseSecondsMax)
   }
 
@@ -205,6 +206,7 @@ struct Parking {
     parked &= ~(1 << UInt64(slot))
     talking &= ~(1 << UInt64(slot))
     turns[slot] = Turn()
+    for other in turns.indices { turns[other].met &= ~(1 << UInt64(slot)) }
   }
 }
 
@@ -238,7 +240,9 @@ extension Node {
 
   /// Whether frames of this node wait in a parked link, so that the neighbour is called. A handshake has nothing to do
   /// before they are sent. Without such frames, its next retransmission leads to the call.
-  func waitsParked(_ slot: Int) -> Bool { parking.isAway(slot) && links[slot].hasFrames(from: FramePool.ownIngress) }
+  func waitsParked(_ slot: Int) -> Bool {
+    parking.isAway(slot) && links[slot].hasFrames(from: FramePool.ownIngress)
+  }
 
   /// The slot of the parked link to a node that has opened a stream.
   func parkedSlot(of peer: NodeID, _ bearer: BearerKind) -> Int? {
@@ -267,7 +271,7 @@ extension Node {
   /// again.
   func linkResumed(_ slot: Int, _ now: Instant) {
     let turn = parking.turns[slot]
-    parking.resumed(slot, connected: connected(except: slot), waiting: waiting(for: slot))
+    parking.resumed(slot, connected: connected(except: slot) & bluetoothLinks, waiting: waiting(for: slot))
     directory.renewGrace(now: now)
     for association in associations.all(behind: slot) {
       association.protection.seal?.setParked(false, now: now)

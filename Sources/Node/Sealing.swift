@@ -150,7 +150,7 @@ extension Node {
     seal.isWanted =
       association.channel.hasUnfinishedSends || (!seal.isOpen && sessions.hasQuestion(about: association.peer))
     seal.channelEpoch = association.channel.localEpoch
-    if let route = association.route {
+    if association.route != nil {
       if seal.needsSession(now: now) {
         if takeHandshake(with: association, now) {
           seal.begin(cryptography.beginSession(seal.sessionName, now: now), now: now)
@@ -164,8 +164,8 @@ extension Node {
         case .sealed(let byteCount): sendSealed(byteCount, to: association)
         }
       }
-      seal.setParked(waitsParked(Int(route.link)), now: now)
     }
+    seal.setParked(association.route.map { waitsParked(Int($0.link)) } ?? false, now: now)
     while let event = seal.nextEvent() { note(event, association, now) }
   }
 

@@ -14,6 +14,7 @@ extension Limits {
     body("links: slot of a route and ingress of a flow, 8 bits; this node's own is one above them", linksMax, 0xFF)
     body("frames: payload length, 16 bits", framePayloadBytesMax, 0xFFFF)
     body("frames: hops, 8 bits, of which the last is never reached", Int(hopsMax) + 1, 0xFF)
+    body("mesh: links of a path through each node once, 8 bits", nodesMax - 1, 0xFF)
     body("pool: blocks, and flows that each hold one, 16 bits", queueBlocksMax, 0xFFFF)
     body("pool: offset in a block, 16 bits", queueBlockBytes, 0xFFFF)
     body("pool: frames of one flow, 16 bits", flowFramesMax, 0xFFFF)

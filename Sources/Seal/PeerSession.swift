@@ -120,7 +120,7 @@ public enum SealLimits {
   /// datagrams fit every path, even if the path changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
   /// The maximum number of concurrent handshakes, over all peers. A peer has at most one handshake, for at most
-  /// `handshakeTime`. A remote node can take a slot under an invented id. So each slot is charged to the link over
+  /// `handshakeTime` of connected time. A remote node can take a slot under an invented id. So each slot is charged to the link over
   /// which the frames of that id arrive. Under this rule, one greedy link gets half of the slots that are not reserved,
   /// and each of k greedy links gets 1/(k + 1).
   public static let handshakesMax = 32
@@ -138,8 +138,11 @@ public enum SealLimits {
   public static let stallTime = TimeSpan.seconds(12)
   /// The maximum pause before a retry if either node had no slot for the session.
   public static let busyPauseMax = TimeSpan.seconds(4)
-  /// The maximum time from the first datagram of a handshake until the session is established.
+  /// The maximum time from the first datagram of a handshake until the session is established. The time in which frames
+  /// wait in a parked link is not included, here and in `stallTime`.
   public static let handshakeTime = TimeSpan.seconds(30)
+  /// A handshake without progress for this long has failed, even if its link was parked. No send waits longer.
+  public static let parkedTime = TimeSpan.seconds(120)
   /// The maximum time for the application's decision on a certificate.
   public static let decisionTime = TimeSpan.seconds(60)
   /// The time for which a session still opens records after a new session has replaced the old session.

@@ -56,8 +56,6 @@ final class SealedSession {
     instant == .never || parkedSince != nil ? .never : instant + parkedSpan
   }
 
-  var isParked: Bool { parkedSince != nil }
-
   /// Pauses the clock of the handshake, or lets it continue.
   func setParked(_ isParked: Bool, now: Instant) {
     if let since = parkedSince, !isParked { parkedSpan = parkedSpan + (now - since) }
@@ -87,7 +85,9 @@ final class SealedSession {
   var deadline: Instant {
     switch phase {
     case .handshaking:
-      time(ofClock: min(startedAt + SealLimits.handshakeTime, progressOnClock + SealLimits.stallTime))
+      min(
+        time(ofClock: min(startedAt + SealLimits.handshakeTime, progressOnClock + SealLimits.stallTime)),
+        progressAt + SealLimits.parkedTime)
     case .deciding: establishedAt + SealLimits.decisionTime
     // The application at the other end may still be deciding.
     case .accepted, .refusing: establishedAt + SealLimits.decisionTime + SealLimits.pauseMax

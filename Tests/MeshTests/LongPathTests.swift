@@ -50,3 +50,31 @@ private func ring() -> Bench {
   bench.state(30, [.init(number: 1)], at: start + .seconds(200))
   #expect(freed == nil && bench.mesh.link(to: bench.id(30), within: 16) == nil)
 }
+
+@Test func `in a network of sixteen relays a path may be too long`() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.link(1, to: 17, .bluetoothLE)
+  for number in 1..<17 { bench.state(number, [.init(number: number - 1), .init(number: number + 1)]) }
+  bench.state(17, relays: false, [.init(number: 16), .init(number: 0, bearer: .bluetoothLE)])
+  #expect(bench.route(to: 17)?.link == 1)
+}
+
+@Test func `a path with the fewest links ends when there are too few relays for a long one`() {
+  let bench = ring()
+  #expect(bench.mesh.link(to: bench.id(15), within: 3) == 1)
+  for number in 1..<5 {
+    bench.state(number, relays: false, [.init(number: number - 1), .init(number: number + 1)], sequence: 2)
+  }
+  bench.mesh.computeRoutes()
+  #expect(bench.mesh.link(to: bench.id(15), within: 2) == nil && bench.mesh.route(to: bench.id(15))?.link == 1)
+}
+
+@Test func `a newcomer behind a relay with a long cheapest path gets a place in a full table`() {
+  let bench = ring()
+  // The cheapest path to relay 16 has 16 links, the one with the fewest links two.
+  bench.state(16, [.init(number: 15), .init(number: 17), .init(number: 30)], sequence: 2)
+  bench.state(40, [])
+  bench.mesh.computeRoutes()
+  #expect(bench.mesh.place(for: bench.id(30)) { _ in false } != nil)
+}

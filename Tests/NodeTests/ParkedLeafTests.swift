@@ -81,7 +81,21 @@ func `a handshake of a leaf does not fail while its link is parked`(_ beginsBefo
   box.pass(.seconds(14))
   #expect(box.state(1) == .parked && box.bench.node.counters.sessionsFailed == 0)
   box.link(1, capabilities: .relay, isOwn: true)
-  // The message also waits for a handshake that nobody answers.
+  // Nobody answers. Half a second of the twelve had passed when the link was parked.
+  box.pass(.seconds(11))
+  #expect(box.bench.node.counters.sessionsFailed == 0)
+  box.pass(.seconds(2))
+  #expect(box.bench.node.counters.sessionsFailed == 1)
+}
+
+@Test func `a handshake of a parked leaf fails when the leaf has lost its relay`() throws {
+  let (box, slot) = try leafWithPeer()
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  try box.send(to: 30)
+  box.bench.handle(.candidateLost(1))
+  box.pass(.seconds(31))
+  #expect(box.state(1) == .idle && box.bench.node.counters.sessionsFailed == 0)
   box.pass(.seconds(13))
   #expect(box.bench.node.counters.sessionsFailed == 1)
 }

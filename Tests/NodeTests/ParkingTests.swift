@@ -134,6 +134,21 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.bench.node.standing(box.bench.id(1).high, .bluetoothLE) == .called(call))
 }
 
+@Test func `the turn of a leaf with a frame every two seconds began with the first`() {
+  var turn = Parking.Turn()
+  for second in [10, 12, 14, 16] as [UInt64] { turn.talk(.zero + .seconds(second)) }
+  #expect(turn.turnAt == .zero + .seconds(10))
+  turn.talk(.zero + .seconds(20))
+  #expect(turn.turnAt == .zero + .seconds(20))
+}
+
+@Test func `a new leaf in the slot of another has met nobody`() {
+  var parking = Parking()
+  parking.resumed(1, connected: 0b100, waiting: 0)
+  parking.forget(2)
+  #expect(parking.turns[1].met == 0)
+}
+
 @Test func `a leaf that has met all who wait for it meets them anew`() {
   var parking = Parking()
   parking.resumed(1, connected: 0b1100, waiting: 0)

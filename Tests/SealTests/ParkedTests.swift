@@ -16,7 +16,9 @@ private func begun() -> Pair {
   @Test func `the time in which the link is parked does not end a handshake`() {
     let pair = begun()
     pair.client.seal.setParked(true, now: pair.now)
-    pair.pass(.seconds(200))
+    pair.pass(.seconds(50))
+    pair.client.seal.setParked(true, now: pair.now)
+    pair.pass(.seconds(50))
     pair.client.seal.setParked(false, now: pair.now)
     pair.pass(.milliseconds(10_900))
     #expect(pair.client.events == [])
@@ -49,6 +51,15 @@ private func begun() -> Pair {
     pair.client.seal.setParked(false, now: pair.now)
     pair.pass(.seconds(1))
     #expect(pair.areOpen && pair.client.events == [.opened(milliseconds: 101_500)])
+  }
+
+  @Test func `a handshake whose link stays parked fails after two minutes without progress`() {
+    let pair = begun()
+    pair.client.seal.setParked(true, now: pair.now)
+    pair.pass(.milliseconds(118_900))
+    #expect(pair.client.events == [])
+    pair.pass(.milliseconds(200))
+    #expect(pair.client.events.first == .failed(.timedOut))
   }
 
   @Test func `a handshake whose link is parked gives way to one that needs its slot`() {
