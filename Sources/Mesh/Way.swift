@@ -3,7 +3,8 @@ import Primitives
 
 extension Mesh {
   /// The links of the route to `node`, nearest first. Each link is as its nearer end lists it. The list is empty without
-  /// a route. This node computes the route from its stored topologies. Relays on the path may have newer topologies.
+  /// a route. This node computes the route from its stored topologies. Relays on the path may have newer topologies, and
+  /// on a path of the fewest links a relay may choose a cheaper one (`ShortestPaths`).
   public func way(to node: NodeID) -> [Neighbour] {
     guard var number = database.find(node), let route = database.records[number].route else { return [] }
     var way: [Neighbour] = []

@@ -292,7 +292,7 @@ extension Simulation {
     let open = machines.indices.reduce(0) {
       $0 + ledger.pendingCount(life: livingLife($1))
     }
-    if open > 0 { fail("\(open) sends of a minute ago and more have not ended") }
+    if open > 0 { fail("\(open) sends from before the quiet time have not ended") }
     let deliveredBefore = ledger.deliveredCount
     let asked = sendToAll()
     let end = now + deliveryMax
