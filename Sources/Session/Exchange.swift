@@ -83,11 +83,9 @@ extension Sessions {
         forgetOwedStreams(session, index)
       }
     case .invitation(let handle):
-      guard !isDelivered, let index = outgoing.firstIndex(where: { $0.handle == handle }) else { return }
-      outgoing[index].dueAt = now + .seconds(1)
+      if !isDelivered { outgoing.repeatMessage(handle, at: now + .seconds(1)) }
     case .answer(let handle):
-      guard !isDelivered, let index = incoming.firstIndex(where: { $0.handle == handle }) else { return }
-      incoming[index].answerAt = now + .seconds(1)
+      if !isDelivered { incoming.repeatAnswer(handle, at: now + .seconds(1)) }
     case .notice: break
     }
   }

@@ -18,10 +18,8 @@ public final class Sessions {
   var nodes: ReachableNodes
   var sessions: [LocalSession] = []
   var services = Services()
-  var outgoing: [OutgoingInvitation] = []
-  /// The rates of invitations that ended early, one for each pair of user and node.
-  var briefInvitations = SourceBuckets(SessionLimits.briefInvitations)
-  var incoming: [IncomingInvitation] = []
+  var outgoing = OutgoingInvitations()
+  var incoming = IncomingInvitations()
   var introductions: [Introduction] = []
   var undelivered = UndeliveredMessages()
   /// The number of application messages among `undelivered`.
@@ -170,16 +168,9 @@ public final class Sessions {
       for newcomer in session.pendingMembers { note(newcomer.at) }
       if case .leaving(let owing, let until) = session.phase { noteEnd(session.owesStreams ? owing : until) }
     }
-    for invitation in outgoing {
-      noteEnd(invitation.deadline)
-      note(invitation.dueAt)
-    }
+    noteEnd(outgoing.nextDeadline(now: now))
+    noteEnd(incoming.nextDeadline(now: now))
     for introduction in introductions { noteEnd(introduction.deadline) }
-    for invitation in incoming {
-      noteEnd(invitation.deadline)
-      if invitation.phase == .over && invitation.answerAt == .never { noteEnd(invitation.keptUntil) }
-      note(invitation.answerAt)
-    }
     return earliest
   }
 

@@ -123,35 +123,38 @@ extension Sessions {
   /// soon as possible. If the inviter is alone and this session has members, the session first invites the inviter. The
   /// inviter's invitation is then accepted only after `SessionLimits.answerTime`.
   public func acceptGathered(_ invitation: InvitationHandle, into handle: SessionHandle) throws(SessionError) {
-    guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
-      let session = session(handle), session.address.endpoint == incoming[index].to
+    guard let asked = incoming.asked(invitation), let session = session(handle), session.address.endpoint == asked.to
     else { throw .unknown }
     session.autoJoin.turnOn()
-    incoming[index].acceptAt = .zero
+    incoming.scheduleAcceptance(invitation, at: .zero)
     session.autoJoin.check()
   }
 
   /// Accepts the invitations to the session's endpoint whose acceptance by auto-join is due.
   private func acceptGathered(_ session: LocalSession, _ now: Instant) {
-    for index in incoming.indices
-    where incoming[index].to == session.address.endpoint && incoming[index].phase == .asked {
-      guard let acceptAt = incoming[index].acceptAt, !session.isJoining else { continue }
+    for known in incoming.all where known.to == session.address.endpoint {
+      // An acceptance may end or change later invitations.
+      guard let invitation = incoming.asked(known.handle), let acceptAt = invitation.acceptAt, !session.isJoining
+      else { continue }
       // If another session of the application has the inviter's address in its auto-join, that session accepts the
       // invitation.
-      if let other = gatheringSession(of: incoming[index]), other !== session { continue }
-      if acceptAt == .zero && mayComeAlone(incoming[index], session) {
-        incoming[index].acceptAt = now + SessionLimits.answerTime
+      if let other = gatheringSession(of: invitation), other !== session { continue }
+      var nextAt = acceptAt
+      if acceptAt == .zero && mayComeAlone(invitation, session) {
+        nextAt = now + SessionLimits.answerTime
+        incoming.scheduleAcceptance(invitation.handle, at: nextAt)
         // The inviter is invited only once. An invitation that is refused at once, e.g. because the other end offers no
         // service, would otherwise be repeated without a pause.
-        let from = incoming[index].from
+        let from = invitation.from
         if session.autoJoin.entry(of: from) == nil { try? beginGathering(from, session, now) }
         session.autoJoin.noteRequest(of: from)
       } else if acceptAt <= now {
-        if (try? accept(incoming[index].handle, into: session.handle, now: now)) != nil { continue }
+        if (try? accept(invitation.handle, into: session.handle, now: now)) != nil { continue }
         // An acceptance that failed is tried again later.
-        incoming[index].acceptAt = now + SessionLimits.answerTime
+        nextAt = now + SessionLimits.answerTime
+        incoming.scheduleAcceptance(invitation.handle, at: nextAt)
       }
-      session.autoJoin.check(at: incoming[index].acceptAt ?? .never)
+      session.autoJoin.check(at: nextAt)
     }
   }
 
@@ -233,7 +236,7 @@ extension Sessions {
   private func dueGatherings(_ session: LocalSession, _ turn: AutoJoin.Turn, _ now: Instant) -> [AutoJoin.Entry] {
     var due: [AutoJoin.Entry] = []
     for gathering in session.autoJoin.entries where isInReach(gathering.address.node) {
-      if outgoing.contains(where: {
+      if outgoing.all.contains(where: {
         $0.session == session.handle && $0.to == gathering.address && !$0.isEnding
       }) {
         continue
@@ -251,7 +254,7 @@ extension Sessions {
   /// delay the next invitation.
   private func waitingInvitations(of session: LocalSession, _ now: Instant) -> Int {
     var waiting = 0
-    for invitation in outgoing
+    for invitation in outgoing.all
     where invitation.isGathering && invitation.session == session.handle && !invitation.isEnding {
       let until = invitation.askedAt + SessionLimits.answerTime * (invitation.phase == .inviting ? 1 : 2)
       if until <= now { continue }
@@ -265,26 +268,25 @@ extension Sessions {
   /// can be evicted. If no invitation of that user can be evicted, an old unanswered invitation of the same application
   /// ends, so that the next attempt finds room.
   private func hasRoom(for node: NodeID, _ owner: SessionOwner, _ now: Instant) -> Bool {
-    let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
-    let toNode = gathering.filter { outgoing[$0].to.node == node }
+    let gathering = outgoing.all.filter { $0.isGathering && !$0.isEnding }
+    let toNode = gathering.filter { $0.to.node == node }
     // A recent invitation cannot be evicted, because its acceptance may be on its way.
-    let entries = toNode.map { index in
+    let entries = toNode.map { invitation in
       FairPlaces.Entry(
-        holder: outgoing[index].owner.holder, since: outgoing[index].askedAt,
-        mayYield: outgoing[index].phase == .inviting
-          && now - outgoing[index].askedAt >= SessionLimits.answerTime)
+        holder: invitation.owner.holder, since: invitation.askedAt,
+        mayYield: invitation.phase == .inviting && now - invitation.askedAt >= SessionLimits.answerTime)
     }
     let place = SessionLimits.gatherInvitationsPerNode.place(for: owner.holder, among: entries, now: now)
     let mayGoThere = place != .none && mayInvite(owner, to: node, now)
     if mayGoThere && mayInvite(owner) {
-      if case .instead(of: let index) = place { end(&outgoing[toNode[index]], .timedOut, telling: .timedOut, now) }
+      if case .instead(of: let index) = place { end(toNode[index].handle, .timedOut, telling: .timedOut, now) }
       return true
     }
     let oldest = gathering.first {
-      outgoing[$0].owner.application == owner.application && (mayGoThere || outgoing[$0].to.node == node)
-        && outgoing[$0].phase == .inviting && outgoing[$0].askedAt + SessionLimits.giveWayTime <= now
+      $0.owner.application == owner.application && (mayGoThere || $0.to.node == node) && $0.phase == .inviting
+        && $0.askedAt + SessionLimits.giveWayTime <= now
     }
-    if let oldest { end(&outgoing[oldest], .timedOut, telling: .timedOut, now) }
+    if let oldest { end(oldest.handle, .timedOut, telling: .timedOut, now) }
     return false
   }
 }

@@ -58,17 +58,16 @@ extension Sessions {
       guard ended.isGatheredFor, let session = session(ended.session) else { continue }
       // Without the entry, auto-join does not invite the address again when the address leaves the session.
       session.autoJoin.remove(ended.address)
-      for index in outgoing.indices where outgoing[index].session == ended.session && outcome != .connected {
-        guard outgoing[index].isGathering, outgoing[index].to == ended.address else { continue }
-        end(&outgoing[index], .cancelled, telling: .cancelled, now)
+      if outcome != .connected {
+        endOutgoing(.cancelled, telling: .cancelled, now) {
+          $0.session == ended.session && $0.isGathering && $0.to == ended.address
+        }
       }
       // The address may have invited this application into another session. An invitation into another session was to
       // be accepted without asking the application, and is now refused.
-      for index in incoming.indices where incoming[index].from == ended.address && incoming[index].acceptAt != nil {
-        guard incoming[index].phase == .asked, !session.table.contains(incoming[index].session),
-          !isGathered(incoming[index])
-        else { continue }
-        end(&incoming[index], .noService, answering: .noService, now)
+      endIncoming(.noService, answering: .noService, now) {
+        $0.from == ended.address && $0.acceptAt != nil && $0.phase == .asked && !session.table.contains($0.session)
+          && !isGathered($0)
       }
     }
   }

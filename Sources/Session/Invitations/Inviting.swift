@@ -1,38 +1,6 @@
 import Channel
 import Primitives
 
-/// An invitation that this node sent.
-struct OutgoingInvitation {
-  enum Phase: Equatable {
-    case inviting
-    /// The invitee has accepted and is sent a welcome. The value is this node's half of the invitee's ticket (signed
-    /// membership); nil if the sessions were merged.
-    case welcoming(WelcomeMessage.Admission?)
-    /// The application was notified of the outcome, and the invitee is still to be notified.
-    case ending(EndMessage.Reason)
-  }
-
-  let handle: InvitationHandle
-  let session: SessionHandle
-  /// The application that owns the session.
-  let owner: SessionOwner
-  /// The session id for which this node admits. A merged session has several ids.
-  let origin: SessionID
-  let from: UInt32
-  let to: MemberAddress
-  let context: [UInt8]
-  /// Whether the invitation was created by auto-join, not by the application.
-  let isGathering: Bool
-  /// The time of the invitation or, after the invitee has accepted, of the welcome.
-  var askedAt: Instant
-  /// Whether the invitee has invited this end too and has the lower address, so that the invitee's invitation decides
-  /// about both.
-  var isCrossed = false
-  var deadline: Instant
-  var phase = Phase.inviting
-  var dueAt: Instant
-}
-
 /// The inviter's side of invitations.
 extension Sessions {
   /// Invites an address into a session. `context` is opaque data for the invited application. The invitation is valid
@@ -60,72 +28,30 @@ extension Sessions {
     guard mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else { throw .full }
     let number = InvitationHandle(number: nextNumber())
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
-    outgoing.append(
+    outgoing.add(
       OutgoingInvitation(
-        handle: number, session: handle, owner: session.owner, origin: right.session, from: session.address.endpoint,
-        to: address,
-        context: context, isGathering: isGathering, askedAt: now,
-        deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))
+        number, of: handle, session.owner, origin: right.session, from: session.address.endpoint, to: address,
+        context: context, isGathering: isGathering, for: min(time, SessionLimits.invitationTimeMax), now: now))
     return number
   }
 
   func mayInvite(_ owner: SessionOwner) -> Bool {
     mayTake(
-      owner, of: SessionLimits.invitations, taken: outgoing.count,
-      held: { application in outgoing.count { $0.owner.application == application } })
+      owner, of: SessionLimits.invitations, taken: outgoing.all.count,
+      held: { application in outgoing.all.count { $0.owner.application == application } })
   }
 
   /// Whether an application may send one more invitation to a node. Sending an invitation may evict another invitation.
   func mayInvite(_ owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
-    placeForInvitation(of: owner, to: node, now).isThere
+    outgoing.place(for: owner, to: node, now).isThere
   }
 
   /// Finds a slot for one more invitation to a node, and evicts another invitation if no slot is free. The application
   /// of the evicted invitation receives a timeout. Returns false if no slot can be found.
   private func makePlace(for owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
-    let (isThere, victim) = placeForInvitation(of: owner, to: node, now)
-    if let victim { end(&outgoing[victim], .timedOut, telling: .timedOut, now) }
+    let (isThere, victim) = outgoing.place(for: owner, to: node, now)
+    if let victim { end(victim, .timedOut, telling: .timedOut, now) }
     return isThere
-  }
-
-  /// Whether there is a slot for one more invitation to a node, and the index in `outgoing` of the invitation to evict.
-  /// An application's own invitation is not evicted, because the application can cancel it. An accepted invitation can
-  /// be evicted after `SessionLimits.giveWayTime`: the inviting application may be what keeps the invitee from becoming
-  /// a member.
-  private func placeForInvitation(
-    of owner: SessionOwner, to node: NodeID, _ now: Instant
-  ) -> (isThere: Bool, victim: Int?) {
-    if !owner.isFavoured && briefInvitations.next(briefSource(owner, node)) > now { return (false, nil) }
-    let standing = outgoing.indices.filter { outgoing[$0].to.node == node && !outgoing[$0].isEnding }
-    let entries = standing.map { index in
-      FairPlaces.Entry(
-        holder: outgoing[index].owner.holder, since: outgoing[index].askedAt,
-        mayYield: outgoing[index].phase == .inviting
-          || now - outgoing[index].askedAt >= SessionLimits.giveWayTime)
-    }
-    switch SessionLimits.invitationsPerNode.place(for: owner.holder, among: entries, now: now) {
-    case .free: return (true, nil)
-    case .none: return (false, nil)
-    case .instead(of: let place):
-      let victim = standing[place]
-      return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)
-    }
-  }
-
-  /// The key of a user and a node in `briefInvitations`.
-  private func briefSource(_ owner: SessionOwner, _ node: NodeID) -> UInt64 {
-    UInt64(owner.user) &* 0x9E37_79B9_7F4A_7C15 ^ node.high ^ node.low
-  }
-
-  /// Notes that an invitation ended. If the invitee's node still charges the invitation to this node, the inviting user
-  /// is charged here.
-  private func noteBrief(_ invitation: OutgoingInvitation, _ outcome: InvitationOutcome, _ now: Instant) {
-    switch outcome {
-    case .connected, .busy, .full, .noService, .incompatible: return
-    case .declined, .timedOut, .cancelled, .sessionEnded: break
-    }
-    if invitation.owner.isFavoured || now - invitation.askedAt >= SessionLimits.invitationStandTime { return }
-    _ = briefInvitations.take(briefSource(invitation.owner, invitation.to.node), now: now)
   }
 
   /// Cancels an invitation that was sent, or a wait that `connect` began. An invitee that was welcomed may be a member
@@ -134,8 +60,8 @@ extension Sessions {
     if introductions.contains(where: { $0.handle == invitation }) {
       return endIntroductions(.cancelled, now) { $0.handle == invitation }
     }
-    guard let index = outgoing.firstIndex(where: { $0.handle == invitation && !$0.isEnding }) else { throw .unknown }
-    end(&outgoing[index], .cancelled, telling: .cancelled, now)
+    guard outgoing[invitation]?.isEnding == false else { throw .unknown }
+    end(invitation, .cancelled, telling: .cancelled, now)
   }
 
   /// Whether an address has a member slot or can get one. Addresses that are being welcomed are counted as members.
@@ -150,7 +76,7 @@ extension Sessions {
   /// The addresses that were sent their half of a ticket by this node, and whose complete ticket has not arrived.
   private func welcomed(to session: LocalSession) -> [MemberAddress] {
     var addresses: [MemberAddress] = []
-    for invitation in outgoing where invitation.session == session.handle {
+    for invitation in outgoing.all where invitation.session == session.handle {
       guard case .welcoming(.some) = invitation.phase, !session.table.isJoined(invitation.to) else { continue }
       addresses.append(invitation.to)
     }
@@ -169,38 +95,34 @@ extension Sessions {
   func receiveAnswer(
     _ answer: AnswerMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
-    guard
-      let index = outgoing.firstIndex(where: {
-        $0.handle.number == answer.number && $0.to.node == node && $0.phase == .inviting
-      })
+    guard let invitation = outgoing[InvitationHandle(number: answer.number)], invitation.to.node == node,
+      invitation.phase == .inviting
     else { return }
     switch answer.answer {
     case .accepted:
-      if let offer = answer.offer { accepted(index, offer, &allowance, now) } else { accepted(index, now) }
+      if let offer = answer.offer { accepted(invitation, offer, &allowance, now) } else { accepted(invitation, now) }
     case .declined:
-      let invitation = outgoing[index]
       session(invitation.session)?.autoJoin.remove(invitation.to)
       let outcome = InvitationOutcome.declined(explanation: answer.explanation)
-      end(&outgoing[index], outcome, telling: nil, now)
+      end(invitation.handle, outcome, telling: nil, now)
       endIntroductions(outcome, now) { $0.session == invitation.session && $0.address == invitation.to }
-    case .busy: end(&outgoing[index], .busy, telling: nil, now)
-    case .full: end(&outgoing[index], .full, telling: nil, now)
-    case .noService: end(&outgoing[index], .noService, telling: nil, now)
-    case .incompatible: end(&outgoing[index], .incompatible, telling: nil, now)
-    case .crossed: outgoing[index].isCrossed = true
+    case .busy: end(invitation.handle, .busy, telling: nil, now)
+    case .full: end(invitation.handle, .full, telling: nil, now)
+    case .noService: end(invitation.handle, .noService, telling: nil, now)
+    case .incompatible: end(invitation.handle, .incompatible, telling: nil, now)
+    case .crossed: outgoing.cross(invitation.handle)
     }
     removeEnded(now)
   }
 
   /// Handles the acceptance by an invitee that joins alone, without members of its own.
-  private func accepted(_ index: Int, _ now: Instant) {
-    let invitation = outgoing[index]
+  private func accepted(_ invitation: OutgoingInvitation, _ now: Instant) {
     guard let session = session(invitation.session) else { return }
     guard hasPlace(session, for: invitation.to, in: invitation.origin) else {
-      return end(&outgoing[index], .full, telling: .full, now)
+      return end(invitation.handle, .full, telling: .full, now)
     }
     guard let admission = admit(session, invitation) else {
-      return end(&outgoing[index], .incompatible, telling: .incompatible, now)
+      return end(invitation.handle, .incompatible, telling: .incompatible, now)
     }
     welcome(invitation, session, admission, now)
   }
@@ -208,12 +130,11 @@ extension Sessions {
   /// Handles the acceptance by an invitee whose session has members. The two sessions are merged when the entries of
   /// the invitee's table are verified.
   private func accepted(
-    _ index: Int, _ offer: AnswerMessage.Offer, _ allowance: inout CheckAllowance, _ now: Instant
+    _ invitation: OutgoingInvitation, _ offer: AnswerMessage.Offer, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
-    let invitation = outgoing[index]
     guard let session = session(invitation.session) else { return }
     guard let own = session.table.origins.first(where: { $0.id == invitation.origin }) else {
-      return end(&outgoing[index], .incompatible, telling: .incompatible, now)
+      return end(invitation.handle, .incompatible, telling: .incompatible, now)
     }
     var head = offer
     head.entries = TableEntries(origins: [], merges: [], records: [])
@@ -239,12 +160,8 @@ extension Sessions {
     _ invitation: OutgoingInvitation, _ session: LocalSession, _ admission: WelcomeMessage.Admission?, _ now: Instant
   ) {
     // The merge may have ended the session, and the invitation with it.
-    guard let index = outgoing.firstIndex(where: { $0.handle == invitation.handle && $0.phase == .inviting }) else {
-      return
-    }
-    outgoing[index].phase = .welcoming(admission)
-    outgoing[index].askedAt = now
-    outgoing[index].dueAt = now
+    guard outgoing[invitation.handle]?.phase == .inviting else { return }
+    outgoing.welcome(invitation.handle, admission, now)
     if invitation.isGathering { session.autoJoin.accepted(isMerge: admission == nil) }
   }
 
@@ -266,17 +183,15 @@ extension Sessions {
   func merge(
     _ handle: InvitationHandle, _ offer: AnswerMessage.Offer, _ verification: TableVerification, _ now: Instant
   ) {
-    guard let index = outgoing.firstIndex(where: { $0.handle == handle && $0.phase == .inviting }),
-      let session = session(outgoing[index].session)
+    guard let invitation = outgoing[handle], invitation.phase == .inviting, let session = session(invitation.session)
     else { return }
-    let invitation = outgoing[index]
     var wider = session.table
     // The two sessions together may have more members, sessions or addresses than one table holds.
-    if wider.take(verification).isTooLarge { return end(&outgoing[index], .full, telling: .full, now) }
+    if wider.take(verification).isTooLarge { return end(invitation.handle, .full, telling: .full, now) }
     guard wider.contains(offer.session) else {
-      return end(&outgoing[index], .incompatible, telling: .incompatible, now)
+      return end(invitation.handle, .incompatible, telling: .incompatible, now)
     }
-    guard wider.joined.count <= wider.membersMax else { return end(&outgoing[index], .full, telling: .full, now) }
+    guard wider.joined.count <= wider.membersMax else { return end(invitation.handle, .full, telling: .full, now) }
     let former = session.table.id
     session.table = wider
     scheduleDeltas(session, now)
@@ -287,74 +202,58 @@ extension Sessions {
 
   // MARK: Ends
 
+  /// Ends an invitation that this node sent, and notifies the application.
   func end(
-    _ invitation: inout OutgoingInvitation, _ outcome: InvitationOutcome, telling reason: EndMessage.Reason?,
-    _ now: Instant
+    _ handle: InvitationHandle, _ outcome: InvitationOutcome, telling reason: EndMessage.Reason?, _ now: Instant
   ) {
-    if invitation.isEnding { return }
-    emit(.invitationEnded(invitation.handle, outcome))
-    if invitation.isGathering { session(invitation.session)?.autoJoin.ended(invitation.to, outcome, now) }
-    noteBrief(invitation, outcome, now)
-    invitation.phase = .ending(reason ?? .cancelled)
-    invitation.deadline = reason == nil ? .zero : now + SessionLimits.settleTime
-    invitation.dueAt = reason == nil ? .never : now
+    guard let ended = outgoing.end(handle, outcome, telling: reason, now) else { return }
+    emit(.invitationEnded(handle, outcome))
+    if ended.isGathering { session(ended.session)?.autoJoin.ended(ended.to, outcome, now) }
+  }
+
+  /// Ends the invitations that this node sent for which `match` returns true.
+  func endOutgoing(
+    _ outcome: InvitationOutcome, telling reason: EndMessage.Reason?, _ now: Instant,
+    where match: (OutgoingInvitation) -> Bool
+  ) {
+    for invitation in outgoing.all where match(invitation) { end(invitation.handle, outcome, telling: reason, now) }
   }
 
   /// Removes invitations that are over, if their other end was notified or need not be.
   func removeEnded(_ now: Instant) {
-    outgoing.removeAll { $0.isEnding && $0.dueAt == .never }
-    incoming.removeAll { $0.phase == .over && $0.answerAt == .never && $0.keptUntil <= now }
+    outgoing.removeEnded()
+    incoming.removeEnded(now)
   }
 
   /// Ends all invitations between a session and a member that is now connected.
   func memberConnected(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
     endIntroductions(.connected, now) { $0.session == session.handle && $0.address == address }
-    for index in outgoing.indices where outgoing[index].session == session.handle && outgoing[index].to == address {
-      // An invitee that has not answered learns the outcome from the handshake with this end.
-      end(&outgoing[index], .connected, telling: nil, now)
-    }
-    for index in incoming.indices
-    where incoming[index].from == address && incoming[index].to == session.address.endpoint
-      && incoming[index].phase != .over && session.table.contains(incoming[index].session)
-    {
-      end(&incoming[index], .connected, answering: nil, now)
+    // An invitee that has not answered learns the outcome from the handshake with this end.
+    endOutgoing(.connected, telling: nil, now) { $0.session == session.handle && $0.to == address }
+    endIncoming(.connected, answering: nil, now) {
+      $0.from == address && $0.to == session.address.endpoint && session.table.contains($0.session)
     }
     removeEnded(now)
   }
 
   func endInvitations(of session: LocalSession, _ now: Instant) {
     endIntroductions(.sessionEnded, now) { $0.session == session.handle }
-    for index in outgoing.indices where outgoing[index].session == session.handle {
-      end(&outgoing[index], .sessionEnded, telling: .cancelled, now)
-    }
-    for index in incoming.indices {
-      guard case .accepted(session.handle) = incoming[index].phase else { continue }
-      end(&incoming[index], .sessionEnded, answering: .declined, now)
-    }
+    endOutgoing(.sessionEnded, telling: .cancelled, now) { $0.session == session.handle }
+    endIncoming(.sessionEnded, answering: .declined, now) { $0.phase == .accepted(session.handle) }
     removeEnded(now)
   }
 
   /// Ends the invitations whose deadline has passed.
   func endInvitations(_ now: Instant) {
     endIntroductions(.timedOut, now) { $0.deadline <= now }
-    for index in outgoing.indices where outgoing[index].deadline <= now {
-      if outgoing[index].isEnding {
-        outgoing[index].dueAt = .never
-      } else {
-        end(&outgoing[index], .timedOut, telling: .timedOut, now)
+    for handle in outgoing.expire(now) { end(handle, .timedOut, telling: .timedOut, now) }
+    for invitation in incoming.expire(now) {
+      if case .accepted(let handle) = invitation.phase, !invitation.isWelcomed, let session = session(handle),
+        session.isJoining
+      {
+        session.autoJoin.welcomeMissed(invitation.from, now)
       }
-    }
-    for index in incoming.indices where incoming[index].deadline <= now {
-      if incoming[index].phase == .over {
-        incoming[index].answerAt = .never
-      } else {
-        if case .accepted(let handle) = incoming[index].phase, !incoming[index].isWelcomed,
-          let session = session(handle), session.isJoining
-        {
-          session.autoJoin.welcomeMissed(incoming[index].from, now)
-        }
-        end(&incoming[index], .timedOut, answering: nil, now)
-      }
+      end(invitation.handle, .timedOut, answering: nil, now)
     }
     removeEnded(now)
   }
@@ -362,27 +261,23 @@ extension Sessions {
   // MARK: Outputs
 
   func nextInvitationOutput(_ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
-    for index in outgoing.indices where outgoing[index].dueAt <= now && isInReach(outgoing[index].to.node) {
-      let invitation = outgoing[index]
+    for invitation in outgoing.all where invitation.dueAt <= now && isInReach(invitation.to.node) {
       guard let (kind, bytes) = message(of: invitation, now), canSend(invitation.to.node, .interactive, bytes.count)
       else { continue }
-      outgoing[index].dueAt = .never
-      let purpose = UndeliveredMessages.Purpose.invitation(invitation.handle)
+      outgoing.sent(invitation.handle)
       removeEnded(now)
-      return output(kind, bytes, to: invitation.to.node, purpose)
+      return output(kind, bytes, to: invitation.to.node, .invitation(invitation.handle))
     }
-    for index in incoming.indices where incoming[index].answerAt <= now && isInReach(incoming[index].from.node) {
-      guard var answer = incoming[index].answer else { continue }
-      if let handle = incoming[index].offers, let session = session(handle) {
-        answer.offer = try? offer(session, incoming[index])
+    for invitation in incoming.all where invitation.answerAt <= now && isInReach(invitation.from.node) {
+      guard var answer = invitation.answer else { continue }
+      if let handle = invitation.offers, let session = session(handle) {
+        answer.offer = try? offer(session, invitation)
       }
-      let node = incoming[index].from.node
       let bytes = answer.bytes
-      guard canSend(node, .interactive, bytes.count) else { continue }
-      incoming[index].answerAt = .never
-      let purpose = UndeliveredMessages.Purpose.answer(incoming[index].handle)
+      guard canSend(invitation.from.node, .interactive, bytes.count) else { continue }
+      incoming.answered(invitation.handle)
       removeEnded(now)
-      return output(.answer, bytes, to: node, purpose)
+      return output(.answer, bytes, to: invitation.from.node, .answer(invitation.handle))
     }
     return nil
   }
@@ -407,12 +302,5 @@ extension Sessions {
       return (.welcome, message.bytes)
     case .ending(let reason): return (.end, EndMessage(number: invitation.handle.number, reason: reason).bytes)
     }
-  }
-}
-
-extension OutgoingInvitation {
-  var isEnding: Bool {
-    if case .ending = phase { return true }
-    return false
   }
 }

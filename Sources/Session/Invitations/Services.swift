@@ -73,9 +73,7 @@ extension Sessions {
   /// Withdraws a service. Invitations to the service that wait for the application are answered with `.noService`.
   public func withdraw(_ endpoint: UInt32, now: Instant) {
     services.withdraw(endpoint)
-    for index in incoming.indices where incoming[index].to == endpoint && incoming[index].phase == .asked {
-      end(&incoming[index], .noService, answering: .noService, now)
-    }
+    endIncoming(.noService, answering: .noService, now) { $0.to == endpoint && $0.phase == .asked }
   }
 
   /// Sets the services of a reachable node. `body` is the body of its services advertisement, in the format of
