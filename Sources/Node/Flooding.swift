@@ -124,7 +124,7 @@ extension Node {
     if refuses(header.source, view) { throw .notTrusted }
     if let place { evict(place, for: header.source, on: slot) }
     let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
-    if hasChanged && mesh.isFull { askForUnknown(view, on: slot, now) }
+    if hasChanged && mesh.isFull { askForUnknown(view, of: header.source, on: slot, now) }
     if parking.parked != 0 { reviewParked(header.source, view) }
     count { $0.advertisementsAccepted &+= 1 }
     journal.record(

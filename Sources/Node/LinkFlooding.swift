@@ -104,10 +104,12 @@ extension Node {
     if let other { linksWithoutRoom |= 1 << UInt64(other) }
   }
 
-  /// Requests the advertisements of unknown nodes that a changed topology lists. A full database rejected these
-  /// advertisements while no topology listed the nodes.
-  func askForUnknown(_ view: borrowing AdvertisementView, on slot: Int, _ now: Instant) {
+  /// Requests the advertisements of unknown nodes that a changed topology of `source` lists. A full database rejected
+  /// these advertisements while no topology listed the nodes. The neighbour on the route to `source` is asked. The
+  /// neighbour on `slot`, which delivered the topology, may be farther away and have rejected them as well.
+  func askForUnknown(_ view: borrowing AdvertisementView, of source: NodeID, on slot: Int, _ now: Instant) {
     guard let topology = try? TopologyView(view.body) else { return }
+    let slot = mesh.route(to: source).map { Int($0.link) } ?? slot
     for index in 0..<topology.count {
       guard let entry = try? topology.entry(index) else { return }
       if mesh.index(of: entry.node) == nil { flooding[slot].owe(entry.node, now: now) }

@@ -330,6 +330,19 @@ private struct FullTable {
   #expect(bench.node.route(to: bench.id(1)) != nil, "the neighbour of most nodes stays")
 }
 
+@Test func `the nodes behind a neighbour are asked of it, whoever delivers its topology first`() {
+  let table = FullTable()
+  let bench = table.bench
+  bench.receive(bench.topology(2, [20]), on: table.second)
+  bench.pass(.seconds(2))
+  _ = bench.sent(on: table.first)
+  _ = bench.sent(on: table.second)
+  bench.receive(bench.topology(2, [20, 31], sequence: 2), on: table.first)
+  bench.pass(.milliseconds(200))
+  #expect(asked(bench, on: table.second) == [bench.id(31)])
+  #expect(bench.sent(.request, on: table.first).isEmpty)
+}
+
 @Test func `a forged advertisement takes nobodys place`() {
   let table = FullTable()
   let bench = table.bench

@@ -37,6 +37,7 @@ public struct Regression: Sendable {
     Regression("two leaves far apart in the order of turns are never connected together", seed: 38_001_988),
     Regression("a message fails while its handshake advances from turn to turn", seed: 39_000_248),
     Regression("two parked leaves wait for each other's flight, and nobody calls them", seed: 42_002_468),
+    Regression("a newcomer is asked of a neighbour that a full table kept from knowing it", seed: 45_003_496),
     Regression("an advertisement whose age a liar raised expires, and is told again", seed: 33_013_116),
     Regression("a machine behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
   ]
