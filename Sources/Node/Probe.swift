@@ -19,5 +19,15 @@ extension Node {
 
   /// The links of the current route to a node, nearest first. Each link of the list is as its nearer end lists it. The
   /// list is empty without a route.
-  public func way(to node: NodeID) -> [Neighbour] { mesh.way(to: node) }
+  public func way(to node: NodeID) -> [Neighbour] {
+    guard let route = mesh.route(to: node) else { return [] }
+    var way: [Neighbour] = []
+    var end = node
+    for hops in (1...route.hops).reversed() {
+      guard let (hop, from) = mesh.lastHop(to: end, hops: hops) else { return [] }
+      way.append(hop)
+      end = from
+    }
+    return way.reversed()
+  }
 }

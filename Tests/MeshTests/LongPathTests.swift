@@ -39,8 +39,8 @@ private func ring() -> Bench {
 
 @Test func `the way over the fewest links has as many links as its route`() {
   let bench = ring()
-  #expect(bench.mesh.way(to: bench.id(17)).map(\.bearer) == [.bluetoothLE])
-  #expect(bench.mesh.way(to: bench.id(16)).count == 16)
+  #expect(bench.way(to: 17).map(\.bearer) == [.bluetoothLE])
+  #expect(bench.way(to: 16).count == 16)
 }
 
 @Test func `a node that takes the record of another has no path before the next computation`() {

@@ -10,7 +10,7 @@ import Testing
   bench.state(2, [.init(number: 1, bearer: .wifiDirect), .init(number: 3)])
   bench.state(3, [.init(number: 2)])
   bench.mesh.computeRoutes()
-  let way = bench.mesh.way(to: bench.id(3))
+  let way = bench.way(to: 3)
   #expect(way.map(\.node) == [1, 2, 3].map { bench.id($0) })
   #expect(way.map(\.bearer) == [.bluetoothLE, .wifiDirect, .ethernet] && way.map(\.cost) == [8000, 120, 10])
 }
@@ -20,7 +20,7 @@ import Testing
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 2)])
   bench.mesh.computeRoutes()
-  for number in [0, 1, 9] { #expect(bench.mesh.way(to: bench.id(number)).isEmpty) }
+  for number in [0, 1, 9] { #expect(bench.way(to: number).isEmpty) }
 }
 
 @Test func `the way to a neighbour is the link in use`() {
@@ -30,5 +30,5 @@ import Testing
   bench.mesh.proveLink(1)
   bench.state(1, [.init(number: 0, bearer: .wifi)])
   bench.mesh.computeRoutes()
-  #expect(bench.mesh.way(to: bench.id(1)).map(\.bearer) == [.wifi])
+  #expect(bench.way(to: 1).map(\.bearer) == [.wifi])
 }
