@@ -47,7 +47,7 @@ func accept(
   try make(.browse(type: type), connection)
   let view = ChatView(options.isJSON ? .json : .plain, console)
   let lines = PeerLines(console, view.notice)
-  defer { lines.printFileCounts(isLast: true) }
+  defer { lines.printOmittedCounts(isLast: true) }
   let doorkeeper = InvitationPrompt(connection, console, session, rule, type, lines) { invitation, peer, isAccepted in
     let text = answerText(invitation, peer, isAccepted)
     guard isAccepted || lines.admits(text, .declined, of: invitation.from.node, peer) else { return }
@@ -74,7 +74,7 @@ func accept(
       input: doorkeeper.descriptor, signals: console.signals, output: console.output)
     switch try wake(connection, console, until: min(end, lines.nextDeadline, doorkeeper.deadline), watch) {
     case .input: doorkeeper.readInput()
-    case .timedOut where console.now < end: lines.printFileCounts()
+    case .timedOut where console.now < end: lines.printOmittedCounts()
     case .signal, .timedOut:
       _ = try? connection.carryOut(.leave(session: session, text: []))
       return

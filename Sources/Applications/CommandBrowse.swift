@@ -92,7 +92,7 @@ struct Browse {
         }
       case .outputClosed: throw CommandError(ExitCode.failed)
       case .timedOut:
-        lines.printFileCounts(isLast: console.now >= deadline)
+        lines.printOmittedCounts(isLast: console.now >= deadline)
         if console.now >= deadline { return }
       }
     }

@@ -122,7 +122,7 @@ final class Chat {
   }
 
   func close() {
-    lines.printFileCounts(isLast: true)
+    lines.printOmittedCounts(isLast: true)
     view.close()
   }
 
@@ -195,7 +195,7 @@ final class Chat {
 
   private func timeUp() {
     let now = console.now
-    lines.printFileCounts()
+    lines.printOmittedCounts()
     if now >= retryAt {
       retryAt = .never
       outbox.retry()

@@ -35,7 +35,7 @@ final class PeerLines {
   var nextDeadline: Instant { notices.nextDeadline }
 
   /// Shows the counts of omitted lines that are due, or with `isLast` all counts.
-  func printFileCounts(isLast: Bool = false) {
+  func printOmittedCounts(isLast: Bool = false) {
     while let text = notices.nextCount(now: console.now, isLast: isLast) { show(text) }
   }
 }

@@ -53,7 +53,7 @@ final class PipeListener {
         throw CommandError(saying: "interrupted before the end of a stream", ExitCode.cut)
       case .timedOut:
         if console.now >= end { throw CommandError(saying: "no stream arrived in time", ExitCode.timedOut) }
-        lines.printFileCounts()
+        lines.printOmittedCounts()
       case .outputClosed:
         reset()
         throw CommandError(ExitCode.failed)

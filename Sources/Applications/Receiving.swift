@@ -65,7 +65,7 @@ final class Receiving {
     while !isOver {
       if let broken = try broken(console, turn) { try connectAgain(broken) }
     }
-    lines.printFileCounts(isLast: true)
+    lines.printOmittedCounts(isLast: true)
     view.clear()
     for room in rooms { _ = try? connection.carryOut(.leave(session: room.session, text: [])) }
     if isCut { throw CommandError(ExitCode.cut) }
@@ -114,7 +114,7 @@ final class Receiving {
     case .signal: while console.nextSignal() != nil { interrupt() }
     case .outputClosed, .timedOut: break
     }
-    lines.printFileCounts()
+    lines.printOmittedCounts()
     let now = console.now
     for transfer in transfers where now >= transfer.deadline {
       if transfer.phase == .asking { withdraw(transfer) }

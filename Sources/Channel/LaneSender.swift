@@ -30,6 +30,7 @@ final class LaneSender {
   private var probeDue = false
   private var lastSent = Instant.zero
   private var lastProgress = Instant.zero
+  /// The time when a message of the other end last advanced a handshake.
   private var handshakeAdvancedAt = Instant.zero
   private var lastTaken = Instant.zero
   private let deliveryDeadline: TimeSpan

@@ -26,10 +26,11 @@ final class SealedSession {
   /// The time when the handshake last made progress.
   private(set) var progressAt: Instant
   private var progress: UInt32
-  /// The clock of the handshake is paused while frames wait in a parked link: since when, and how long in all
-  /// before. The times of `session`, and the time of its last progress, are times of that clock.
+  /// Since when the clock of the handshake is paused, because frames wait in a parked link; nil if the clock runs.
   private var parkedSince: Instant?
+  /// The total of all earlier pauses of the clock.
   private var parkedSpan = TimeSpan(nanoseconds: 0)
+  /// `progressAt` as a time of the clock. `session` gets and returns times of the clock too.
   private var progressOnClock: Instant
   /// The time when the hello is sent next.
   var helloDue = Instant.never

@@ -67,19 +67,6 @@ final class Bench {
     return mesh.assess(id(number), view, age: age, now: now)
   }
 
-  /// The links of the route to a node, nearest first.
-  func way(to number: Int) -> [Neighbour] {
-    guard let route = mesh.route(to: id(number)) else { return [] }
-    var way: [Neighbour] = []
-    var end = id(number)
-    for hops in (1...route.hops).reversed() {
-      guard let (hop, from) = mesh.lastHop(to: end, hops: hops) else { return [] }
-      way.append(hop)
-      end = from
-    }
-    return way.reversed()
-  }
-
   func route(to number: Int) -> Route? {
     mesh.computeRoutes()
     return mesh.route(to: id(number))

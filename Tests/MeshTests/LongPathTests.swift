@@ -37,10 +37,11 @@ private func ring() -> Bench {
   #expect(bench.mesh.link(to: bench.id(15), within: 2) == nil)
 }
 
-@Test func `the way over the fewest links has as many links as its route`() {
+@Test func `a node has a last hop on its route and one on the path with the fewest links`() {
   let bench = ring()
-  #expect(bench.way(to: 17).map(\.bearer) == [.bluetoothLE])
-  #expect(bench.way(to: 16).count == 16)
+  #expect(bench.mesh.lastHop(to: bench.id(17), hops: 1)?.hop.bearer == .bluetoothLE)
+  #expect(bench.mesh.lastHop(to: bench.id(16), hops: 16)?.from == bench.id(15))
+  #expect(bench.mesh.lastHop(to: bench.id(16), hops: 2)?.from == bench.id(17))
 }
 
 @Test func `a node that takes the record of another has no path before the next computation`() {

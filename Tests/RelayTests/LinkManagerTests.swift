@@ -15,7 +15,7 @@ import Trust
 @testable import Relay
 
 /// A daemon's links without radios: the streams are socket pairs, whose other ends the test holds.
-private final class Office {
+private final class Links {
   let loop: EventLoop
   let node: Node
   let radios: Radios
@@ -77,75 +77,75 @@ private final class Office {
 
 @Suite struct LinkManagerTests {
   @Test func `a stream is known by its address from its opening to its end`() throws {
-    let office = try Office()
-    #expect(!office.manager.hasStream(with: office.remote(5)))
-    office.manager.streamOpened(office.stream(port: 5))
-    #expect(office.manager.hasStream(with: office.remote(5)) && !office.manager.hasStream(with: office.remote(6)))
-    office.manager.finishHandshakes()
-    #expect(!office.manager.hasStream(with: office.remote(5)) && office.endCount == 1)
+    let links = try Links()
+    #expect(!links.manager.hasStream(with: links.remote(5)))
+    links.manager.streamOpened(links.stream(port: 5))
+    #expect(links.manager.hasStream(with: links.remote(5)) && !links.manager.hasStream(with: links.remote(6)))
+    links.manager.finishHandshakes()
+    #expect(!links.manager.hasStream(with: links.remote(5)) && links.endCount == 1)
   }
 
   @Test func `a stream without a proof is no link`() throws {
-    let office = try Office()
-    office.manager.streamOpened(office.stream(port: 5))
-    #expect(office.manager.count == 0 && office.manager.drivers.count == 1)
+    let links = try Links()
+    links.manager.streamOpened(links.stream(port: 5))
+    #expect(links.manager.count == 0 && links.manager.drivers.count == 1)
   }
 
   @Test func `the streams of an interface that is gone end, and no others`() throws {
-    let office = try Office()
+    let links = try Links()
     for (port, interface) in [(5, 2), (6, 3), (7, 0)] as [(UInt16, UInt32)] {
-      office.manager.streamOpened(office.stream(port: port, interface: interface))
+      links.manager.streamOpened(links.stream(port: port, interface: interface))
     }
-    office.manager.endLinks(exceptOn: [3])
-    #expect([5, 6, 7].map { office.manager.hasStream(with: office.remote($0)) } == [false, true, true])
+    links.manager.endLinks(exceptOn: [3])
+    #expect([5, 6, 7].map { links.manager.hasStream(with: links.remote($0)) } == [false, true, true])
   }
 
   @Test func `a stream beyond twice the link slots is closed, and its dial has failed`() throws {
-    let office = try Office()
-    office.find(1000)
-    for port in 1...UInt16(2 * Limits.linksMax) { office.manager.streamOpened(office.stream(port: port)) }
-    let late = office.stream(port: 1000)
-    office.manager.streamOpened(late)
+    let links = try Links()
+    links.find(1000)
+    for port in 1...UInt16(2 * Limits.linksMax) { links.manager.streamOpened(links.stream(port: port)) }
+    let late = links.stream(port: 1000)
+    links.manager.streamOpened(late)
     var facts = stat()
-    #expect(office.manager.drivers.count == 2 * Limits.linksMax && fstat(late.descriptor, &facts) == -1)
-    #expect(office.failures(1000) == 1)
+    #expect(links.manager.drivers.count == 2 * Limits.linksMax && fstat(late.descriptor, &facts) == -1)
+    #expect(links.failures(1000) == 1)
   }
 }
 
 @Suite struct RadiosTests {
   @Test func `the dial of a candidate that no radio has found fails at once`() throws {
-    let office = try Office()
-    office.find(9)
-    office.radios.dial(9, office.loop.now)
-    #expect(office.failures(9) == 1)
+    let links = try Links()
+    links.find(9)
+    links.radios.dial(9, links.loop.now)
+    #expect(links.failures(9) == 1)
   }
 
   @Test func `a candidate that is found twice has one number until it is lost`() throws {
-    let office = try Office()
-    let candidate = Candidate(bearer: .ethernet, address: office.remote(7), hint: 4)
-    office.radios.bearerFound(candidate)
-    office.radios.bearerFound(candidate)
+    let links = try Links()
+    let candidate = Candidate(bearer: .ethernet, address: links.remote(7), hint: 4)
+    links.radios.bearerFound(candidate)
+    links.radios.bearerFound(candidate)
     var handles: [UInt32] = []
-    office.radios.candidates.forEach { handle, _, _ in handles.append(handle) }
+    links.radios.candidates.forEach { handle, _, _ in handles.append(handle) }
     let handle = try #require(handles.first)
-    #expect(handles.count == 1 && office.node.plan(handle, now: office.loop.now)?.hint == 4)
-    office.radios.bearerLost(candidate)
-    #expect(office.node.plan(handle, now: office.loop.now) == nil)
+    #expect(handles.count == 1 && links.node.plan(handle, now: links.loop.now)?.hint == 4)
+    links.radios.bearerLost(candidate)
+    #expect(links.node.plan(handle, now: links.loop.now) == nil)
   }
 
   @Test func `the dial of a candidate whose radio is off fails at once`() throws {
-    let office = try Office()
-    office.radios.bearerFound(Candidate(bearer: .ethernet, address: office.remote(7), hint: 0))
+    let links = try Links()
+    links.radios.bearerFound(Candidate(bearer: .ethernet, address: links.remote(7), hint: 0))
     var handles: [UInt32] = []
-    office.radios.candidates.forEach { handle, _, _ in handles.append(handle) }
+    links.radios.candidates.forEach { handle, _, _ in handles.append(handle) }
     let handle = try #require(handles.first)
-    while office.node.nextOutput(now: office.loop.now) != nil {}
-    office.radios.dial(handle, office.loop.now)
-    #expect(office.failures(handle) == 1)
+    while links.node.nextOutput(now: links.loop.now) != nil {}
+    links.radios.dial(handle, links.loop.now)
+    #expect(links.failures(handle) == 1)
   }
 
   @Test func `without Wi-Fi Direct there is no group to open`() throws {
-    let office = try Office()
-    #expect(office.radios.group == nil && !office.radios.openGroup())
+    let links = try Links()
+    #expect(links.radios.group == nil && !links.radios.openGroup())
   }
 }

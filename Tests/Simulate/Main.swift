@@ -146,6 +146,10 @@ struct Simulate {
   }
 
   private static func crowd(leaves: Int, places: Int, count: UInt64) {
+    guard Crowd.leavesRange.contains(leaves), Crowd.placesRange.contains(places) else {
+      say("a room has \(Crowd.leavesRange) leaves, and a radio \(Crowd.placesRange) connections")
+      exit(2)
+    }
     for seed in 1...max(count, 1) {
       let crowd = Crowd(leaves: leaves, places: places, seed: seed)
       say(crowd.line)

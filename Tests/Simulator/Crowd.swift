@@ -13,11 +13,15 @@ public struct Crowd {
   /// The milliseconds until half and nine tenths of the messages were delivered, nil if they were not, and until the last
   /// message was delivered or failed.
   public let half: UInt64?
-  public let mostOf: UInt64?
+  public let nineTenths: UInt64?
   public let all: UInt64
   /// The first violation, or nil.
   public let violation: String?
 
+  /// The possible numbers of leaves. In a network of more than 16 machines not all pairs have a channel.
+  public static let leavesRange = 2...15
+  /// The possible numbers of connections. With fewer, leaves are not parked.
+  public static let placesRange = 3...15
   private static let timeMax = TimeSpan.seconds(200)
 
   /// Measures one box with `leaves` leaves. The seed decides about ids and delays.
@@ -43,7 +47,7 @@ public struct Crowd {
     self.sent = sent
     delivered = simulation.ledger.deliveredCount
     failed = simulation.ledger.failedCount
-    (half, mostOf) = (times[0], times[1])
+    (half, nineTenths) = (times[0], times[1])
     all = (simulation.now - start).milliseconds
     violation = simulation.violation
   }
@@ -51,6 +55,6 @@ public struct Crowd {
   public var line: String {
     func text(_ time: UInt64?) -> String { time.map { "\($0)" } ?? "-" }
     return "leaves=\(leaves) places=\(places) sent=\(sent) delivered=\(delivered) failed=\(failed)"
-      + " half=\(text(half)) most=\(text(mostOf)) all=\(all)"
+      + " half=\(text(half)) ninetenths=\(text(nineTenths)) all=\(all)"
   }
 }

@@ -158,9 +158,7 @@ extension Simulation {
         if isTold, route?.cost != way?.cost || (route?.hops).map(Int.init) != way?.hops {
           return "\(names): route \(route.debugDescription), true way \(way.debugDescription)"
         }
-        if way != nil, reference.isCheapest(from: one, to: other), let loop = loop(from: one, to: other) {
-          return "\(names): \(loop)"
-        }
+        if way != nil, let deadEnd = deadEnd(from: one, to: other) { return "\(names): \(deadEnd)" }
         if routesOnly { continue }
         if let wrong = wrongPeer(one, other, peers[machines[other].key.id], way) { return "\(names): \(wrong)" }
       }
@@ -195,17 +193,16 @@ extension Simulation {
     return "shown as \(peer.name.text) with \(peer.hops) hops, it is \(name)"
   }
 
-  /// Follows the routes of each node on the path. Each hop must have a lower remaining cost than the hop before.
-  private func loop(from one: Int, to other: Int) -> String? {
+  /// Follows a frame from node to node. The frame must arrive before its hops are used up.
+  private func deadEnd(from one: Int, to other: Int) -> String? {
     var place = one
-    var left = UInt32.max
+    var hops = Limits.hopsMax
     while place != other {
-      guard let route = machines[place].node?.route(to: machines[other].key.id) else {
-        return "the way ends at \(place)"
+      guard hops > 0, let next = machines[place].node?.nextHop(to: machines[other].key.id, within: hops) else {
+        return "the way ends at \(place) with \(hops) hops left"
       }
-      if route.cost >= left { return "the way does not come nearer at \(place)" }
-      left = hearsOfWays(place) ? route.cost : .max
-      place = number(of: route.firstHop)
+      place = number(of: next)
+      hops -= 1
     }
     return nil
   }

@@ -60,7 +60,7 @@ extension Sessions {
     }
   }
 
-  /// Sends the ejection of the node's addresses to a node that became reachable. Every member sends the ejection,
+  /// Schedules the ejection of the node's addresses for a node that became reachable. Every member sends the ejection,
   /// because the founder may have left before the node was reachable.
   private func scheduleEjection(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
     for record in session.table.records
@@ -147,6 +147,7 @@ extension Sessions {
         at: isKnown ? now : now + SessionLimits.askPause), session, now)
   }
 
+  /// Schedules the departure notice of a session that the application left, for a member that sent a handshake message.
   private func scheduleFarewell(
     _ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant
   ) {
