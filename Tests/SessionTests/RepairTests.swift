@@ -120,6 +120,37 @@ import Testing
     #expect(asked == 1)
   }
 
+  /// A member may learn of a ticket of an address that has left and never knew this ticket: two sessions were merged.
+  /// The member goes on as before, so it sends no meet.
+  @Test func `a table that lists an address that has left is answered with a request`() throws {
+    let (hall, sessions) = joined(2)
+    hall.run(seconds: 1)
+    let node = hall.stations[1].sessions
+    let table = try #require(node.table(of: sessions[1]))
+    try node.leave(sessions[1], now: hall.now)
+    func requests(after entries: TableEntries?) throws -> Int {
+      let message = TableMessage(
+        session: table.id, from: hall.stations[0].address.endpoint, to: hall.stations[1].address.endpoint, asks: false,
+        digest: TableDigest(InlineArray(repeating: 1)), entries: entries)
+      try node.receive(
+        SessionKind.table.rawValue, message.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
+      var asked = 0
+      while let output = node.nextOutput(now: hall.now, canSend: { _, _, _ in true }) {
+        guard output.kind == .table else { continue }
+        node.completed(output.tag, isDelivered: true, now: hall.now)
+        if try TableMessage(output.bytes.span.bytes, hall.stations[1].cryptography).asks { asked += 1 }
+      }
+      return asked
+    }
+    // The departure notice is still on its way.
+    #expect(try requests(after: table.entries) == 0)
+    #expect(try requests(after: table.entries(about: hall.stations[0].address)) == 0)
+    #expect(try requests(after: table.entries) == 1)
+    hall.run(seconds: 11)
+    #expect(try requests(after: nil) == 1)
+    #expect(try requests(after: nil) == 0)
+  }
+
   @Test func `nobody ends a membership by asking for its end`() throws {
     let (hall, sessions) = joined(2)
     hall.run(seconds: 1)

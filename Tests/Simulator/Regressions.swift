@@ -77,6 +77,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a farewell does not end the ticket of a former life", seed: 7591),
     StoryRegression(name: "a table that begins to wait for its check is due in another wake-up", seed: 214),
     StoryRegression(name: "a route is found while the timer of a channel is due", seed: 33_011_396),
+    StoryRegression(name: "a merge shows a ticket of a member that has left, and stays connected", seed: 46_001_540),
     StoryRegression(name: "the cheapest of the short paths leads relays on to a longer one", seed: 37_004_355),
     StoryRegression(name: "a message behind one that is being checked is acknowledged first", seed: 33_010_023),
   ]

@@ -92,20 +92,36 @@ extension Sessions {
   }
 
   /// Handles a table for a session that no application here is in. This table may be the requested table of a stale
-  /// membership.
+  /// membership. A table that was not requested shows a stale membership if it lists an address of this node, or has no
+  /// entries: only members are sent a digest alone.
   func takeStale(
     _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
   ) {
-    let key = StaleMembership.Key(
-      member: MemberAddress(node: node, endpoint: message.from), endpoint: message.to)
-    guard var entries = message.entries, stale.isAsked(key) else { return }
+    if message.asks { return }
+    let member = MemberAddress(node: node, endpoint: message.from)
+    let key = StaleMembership.Key(member: member, endpoint: message.to)
     let address = MemberAddress(node: local, endpoint: message.to)
-    let records = entries.records.filter { $0.address == address && $0.isJoined }
-    if records.isEmpty { return }
+    let records = message.entries?.records.filter { $0.address == address && $0.isJoined }
+    if records?.isEmpty == true { return }
+    guard let records, var entries = message.entries, stale.isAsked(key) else {
+      if !owesFarewell(member, message) { noteStale(member, message.to, message.session, now) }
+      return
+    }
     entries.records = []
     guard stale.receive(entries, from: key) else { return }
     let purpose = TableInCheck.Purpose.stale(key, records: records.reversed(), signed: [])
     begin(purpose, TableEntries(origins: [], merges: [], records: []), of: nil, from: node, &allowance, now)
+  }
+
+  /// Whether the departure notice of a session that the application left is still on its way to a member.
+  private func owesFarewell(_ member: MemberAddress, _ message: TableMessage) -> Bool {
+    sessions.contains { session in
+      if case .leaving = session.phase {
+        return session.address.endpoint == message.to && session.table.contains(message.session)
+          && session.position(of: member) != nil
+      }
+      return false
+    }
   }
 
   /// The record with a departure signed by this node; nil if this node never accepted the record's ticket.
