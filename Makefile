@@ -66,7 +66,7 @@ test-package: build ## test the package on Debian 12 and 13, the scripts for Ope
 	python3 Tests/Package/init_test.py
 	python3 Tests/Image/slots_test.py Configuration Contents
 
-test-lab: build ## run every scenario in the radio lab, and one of them on aarch64
+test-lab: build ## run every scenario of Tests/Lab/scenarios in the radio lab, and one of them on aarch64
 	@board/build/host-packages.sh amd64 arm64
 	Tests/Lab/run-all.sh
 	Tests/Lab/run-all.sh -a arm64 -j 1 -t 900 demo

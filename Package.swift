@@ -2,7 +2,7 @@
 import PackageDescription
 
 // The same sources are built twice: as Embedded Swift for the firmware, and as normal Swift for tests, sanitizers and
-// fuzzers. For the firmware, the Makefile sets CAUSEWAY_EMBEDDED=1 and passes the toolset of a sysroot.
+// fuzzers. For the firmware, board/build/swift.sh sets CAUSEWAY_EMBEDDED=1 and passes the toolset of a sysroot.
 let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
 /// Selects the development firmware, which is not optimised, takes less time to build, and is never shipped.
 let development = Context.environment["CAUSEWAY_DEVELOPMENT"] == "1"
@@ -68,7 +68,7 @@ let package = Package(
   products: [.executable(name: "causeway", targets: ["Program"])]
     + (embedded ? [] : [.library(name: "Causeway", targets: ["Causeway"])]),
   targets: [
-    // Core: pure, sans-IO. A module imports only modules that are listed above it.
+    // Core: pure, sans-IO. A core module imports only core modules that are listed above it.
     core("Primitives", allocates: false),
     core("Journal", ["Primitives"], allocates: false),
     core("Frame", ["Primitives"], allocates: false),
@@ -137,7 +137,7 @@ let package = Package(
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Text", "Log", "Status", "Explain", "ControlSocket", "StatusPage", "DHCP",
     ]),
-    // The commands. `Program` joins the groups; only `CommandLine` is shared.
+    // The commands, in groups that import each other only through `CommandLine`. `Program` joins the groups.
     rim("CommandLine", [
       "CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Configuration", "Text", "ControlSocket", "Terminal",
     ]),
