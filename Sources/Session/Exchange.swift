@@ -85,7 +85,7 @@ extension Sessions {
     case .invitation(let handle):
       if !isDelivered { outgoing.repeatMessage(handle, at: now + .seconds(1)) }
     case .answer(let handle):
-      if !isDelivered { incoming.repeatAnswer(handle, at: now + .seconds(1)) }
+      if !isDelivered { incoming.repeatAnswer(handle, now) }
     case .notice: break
     }
   }

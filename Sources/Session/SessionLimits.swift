@@ -82,6 +82,10 @@ public enum SessionLimits {
   public static let giveWayTime = TimeSpan.seconds(10)
   /// The time that an application with auto-join waits for the welcome to an invitation that it accepted.
   public static let welcomeTime = TimeSpan.seconds(10)
+  /// The pause between two answers to one invitation, which a node can repeat as often as it likes.
+  static let answerPause = TimeSpan.seconds(1)
+  /// The pause between two merges that auto-join offers: a signature, which other nodes cause by their invitations.
+  static let offerPause = TimeSpan.milliseconds(20)
   /// The maximum pause between two auto-join invitations to one address.
   public static let gatherPauseMax = TimeSpan.seconds(300)
   /// Concurrent auto-join invitations of one session, and to one node.
@@ -149,7 +153,7 @@ public enum SessionLimits {
   /// The time for which the tables of a node with `forgeriesMax` wrong signatures are ignored.
   public static let forgerTime = TimeSpan.seconds(60)
   /// Nodes whose wrong signatures are counted at the same time.
-  public static let forgersMax = 64
+  public static let offendersMax = 64
 
   /// The maximum data bytes of one reliable message in a session.
   public static let messageBytesMax = 65_000

@@ -20,6 +20,8 @@ public final class Sessions {
   var services = Services()
   var outgoing = OutgoingInvitations()
   var incoming = IncomingInvitations()
+  /// The time before which auto-join offers no merge (`SessionLimits.offerPause`).
+  var offerAllowedAt = Instant.zero
   var introductions: [Introduction] = []
   var undelivered = UndeliveredMessages()
   /// The number of application messages among `undelivered`.

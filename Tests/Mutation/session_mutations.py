@@ -3,6 +3,16 @@ from row import SIMULATOR, Row
 
 ROWS = [
     # Session
+    Row("a table that lists an address that has left is not answered", "Sources/Session/Membership/StaleMembership.swift",
+        "if !owesFarewell(member, message) { noteStale(member, message.to, message.session, now) }", "", "SessionTests"),
+    Row("a member is asked for its table while the farewell is on its way", "Sources/Session/Membership/StaleMembership.swift",
+        "if !owesFarewell(member, message) { noteStale", "if true { noteStale", "SessionTests"),
+    Row("an answer is repeated as often as its invitation", "Sources/Session/Invitations/IncomingInvitations.swift",
+        "all[index].answerAt = min(all[index].answerAt, max(now, allowed))", "all[index].answerAt = now", "SessionTests"),
+    Row("auto-join signs all offers at once", "Sources/Session/Invitations/AutoJoins.swift",
+        "} else if mustWaitForOffer(invitation, into: session, now) {", "} else if false {", "SessionTests"),
+    Row("an offer costs its inviter nothing", "Sources/Session/Invitations/IncomingInvitations.swift",
+        "(former.acceptAt == nil || former.offers != nil)", "former.acceptAt == nil", "SessionTests"),
     Row("a ticket with a wrong admission signature is accepted", "Sources/Session/Membership/TableVerification.swift",
         "if admitted != .right { return admitted }", "if admitted == .later { return admitted }", "SessionTests"),
     Row("a ticket without the member's signature is accepted", "Sources/Session/Membership/TableVerification.swift",

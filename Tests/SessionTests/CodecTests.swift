@@ -1,9 +1,10 @@
 import Primitives
 import SealSupport
-import Session
 import SessionSupport
 import Testing
 import TestSupport
+
+@testable import Session
 
 private var key: StandInCryptography { StandInCryptography(Identity(1)) }
 private func repeated(_ byte: String, _ count: Int) -> String { String(repeating: byte, count: count) }
@@ -53,7 +54,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     let invite = InviteMessage(
       number: 7, seconds: 30, from: 1, to: 2, memberCount: 3, origin: origin, context: Array("pw".utf8))
     let golden = hex("00000007 001e 00000001 00000002 03 00" + originBytes + "7077")
-    #expect(invite.bytes == golden)
+    #expect(invite.bytes == golden && invite.byteCount == golden.count)
     #expect(try InviteMessage(golden.span.bytes) == invite)
     for length in 0..<119 {
       #expect(
@@ -75,9 +76,11 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     let declined = AnswerMessage(number: 7, answer: .declined, explanation: Array("no".utf8))
     #expect(declined.bytes == hex("00000007 01 02 6e6f"))
     #expect(try AnswerMessage(declined.bytes.span.bytes, key) == declined)
+    #expect(declined.byteCount == declined.bytes.count)
     let accepted = AnswerMessage(number: 7, answer: .accepted)
     #expect(accepted.bytes == hex("00000007 00 00 00"))
     #expect(try AnswerMessage(accepted.bytes.span.bytes, key) == accepted)
+    #expect(accepted.byteCount == accepted.bytes.count)
     let offered = AnswerMessage(
       number: 7, answer: .accepted,
       offer: AnswerMessage.Offer(session: origin.id(key), signature: signature(0xdd), entries: entries))
@@ -86,6 +89,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     id.append(bigEndian: origin.id(key).low)
     #expect(offered.bytes == hex("00000007 00 00 01") + id + hex(repeated("dd", 64) + entriesBytes))
     #expect(try AnswerMessage(offered.bytes.span.bytes, key) == offered)
+    #expect(offered.byteCount == offered.bytes.count)
     let other = offered.bytes.with { $0[7] ^= 1 }
     #expect(refusal { () throws(SessionMessageError) in _ = try AnswerMessage(other.span.bytes, key) } == .malformed)
     for (bytes, want) in [
@@ -102,7 +106,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
       number: 7, admission: WelcomeMessage.Admission(version: 4, depth: 2, signature: signature(0xee)),
       newcomers: [address(0x12)], entries: entries)
     let golden = hex("00000007 01 00000004 02" + repeated("ee", 64) + "01" + repeated("12", 20) + entriesBytes)
-    #expect(welcome.bytes == golden)
+    #expect(welcome.bytes == golden && welcome.byteCount == golden.count)
     #expect(try WelcomeMessage(golden.span.bytes, key) == welcome)
     for length in 0..<golden.count {
       #expect(
@@ -121,7 +125,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
 
   @Test func `the end of an invitation has its golden bytes`() throws {
     let end = EndMessage(number: 7, reason: .timedOut)
-    #expect(end.bytes == hex("00000007 02 000000"))
+    #expect(end.bytes == hex("00000007 02 000000") && EndMessage.byteCount == end.bytes.count)
     #expect(try EndMessage(end.bytes.span.bytes) == end)
     for (bytes, want) in [
       ("00000007 02 0000", SessionMessageError.truncated), ("00000007 00 000000", .unknownCode),
@@ -157,11 +161,11 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     var table = TableMessage(
       session: SessionID(high: 1, low: 2), from: 3, to: 4, asks: true,
       digest: TableDigest(InlineArray(repeating: 0xab)))
-    #expect(table.bytes == hex(head))
+    #expect(table.bytes == hex(head) && table.byteCount == table.bytes.count)
     #expect(try TableMessage(hex(head).span.bytes, key) == table)
     table.entries = entries
     let golden = hex(head + entriesBytes)
-    #expect(table.bytes == golden)
+    #expect(table.bytes == golden && table.byteCount == golden.count)
     #expect(try TableMessage(golden.span.bytes, key) == table)
     for length in 0..<golden.count where length != 44 {
       #expect(
@@ -191,9 +195,9 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
       entries: TableEntries(origins: entries.origins, merges: [], records: [longest])
     ).bytes.count
     let recordBytes = one - 44 - 3 - SessionOrigin.byteCount
-    let merge = 2 + 2 * SessionMerge.Side.byteCount
     let all =
-      44 + 3 + SessionLimits.originsMax * (SessionOrigin.byteCount + merge) + SessionLimits.recordsMax * recordBytes
+      44 + 3 + SessionLimits.originsMax * (SessionOrigin.byteCount + SessionMerge.byteCount) + SessionLimits.recordsMax
+      * recordBytes
     #expect(all <= SessionLimits.tableBytesMax)
     // Each message that contains the table must fit with its head. The head of an offer is the longest.
     #expect(SessionLimits.tableBytesMax + 300 <= SessionLimits.messageBytesMax)

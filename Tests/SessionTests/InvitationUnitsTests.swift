@@ -85,7 +85,7 @@ private func outgoing(
     let handle = InvitationHandle(number: 107)
     all.accept(handle, into: mine, .accepted, offers: nil, waits: .seconds(3), start)
     #expect(all.asked(handle) == nil && all[handle]?.answerAt == start)
-    all.answered(handle)
+    all.answered(handle, start)
     #expect(all.nextDeadline(now: start) == start + .seconds(3))
   }
 

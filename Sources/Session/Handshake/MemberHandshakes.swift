@@ -286,10 +286,9 @@ extension Sessions {
     if stranger.wish == .news {
       message.entries = session.news(for: stranger.address)
     }
-    let bytes = message.bytes
-    guard canSend(stranger.address.node, .interactive, bytes.count) else { return nil }
+    guard canSend(stranger.address.node, .interactive, message.byteCount) else { return nil }
     session.strangers.remove(at: index)
-    return output(.table, bytes, to: stranger.address.node, .notice)
+    return output(.table, message.bytes, to: stranger.address.node, .notice)
   }
 
   /// The next table message to a pending member (welcomed, not in the table yet). The first message has only the
@@ -308,12 +307,11 @@ extension Sessions {
       session: session.table.id, from: session.address.endpoint, to: newcomer.address.endpoint, asks: false,
       digest: session.table.digest,
       entries: newcomer.greetings == 0 ? session.table.entries(about: session.address) : session.table.entries)
-    let bytes = message.bytes
-    guard canSend(newcomer.address.node, .interactive, bytes.count) else { return nil }
+    guard canSend(newcomer.address.node, .interactive, message.byteCount) else { return nil }
     session.pendingMembers[index].greetings += 1
     session.pendingMembers[index].at = now + SessionLimits.sweepTime
     if newcomer.greetings + 1 == SessionLimits.greetingsMax { session.pendingMembers.remove(at: index) }
-    return output(.table, bytes, to: newcomer.address.node, .notice)
+    return output(.table, message.bytes, to: newcomer.address.node, .notice)
   }
 
   private func nextOutput(
@@ -373,11 +371,10 @@ extension Sessions {
         session.isOpen || sequence < own.sequence ? session.table.entries(since: sequence) : session.farewell
     case .digest: break
     }
-    let bytes = message.bytes
-    guard canSend(peer.address.node, .interactive, bytes.count) else { return nil }
+    guard canSend(peer.address.node, .interactive, message.byteCount) else { return nil }
     session.peers[index].tableSync.sent(due, own, now)
     return output(
-      .table, bytes, to: peer.address.node,
+      .table, message.bytes, to: peer.address.node,
       session.isOpen
         ? .member(session.handle, peer.address, number: peer.number) : .farewell(session.handle, peer.address))
   }

@@ -14,21 +14,45 @@ extension Sessions {
       throw .alreadyMember
     }
     var answer = InvitationAnswer.accepted
-    var offers: SessionHandle?
-    if mayJoin(session, asked) {
+    var offers: MergeOffer?
+    switch acceptance(of: asked, into: session) {
+    case .joins:
       endOutgoing(.cancelled, telling: .cancelled, now) { $0.session == handle }
       session.isJoining = true
-    } else if isCrossed(asked, session) {
-      // The applications have invited each other. The invitation from the lower address decides for both, and the lower
-      // address belongs to this session.
-      answer = .crossed
-    } else if !session.table.contains(asked.session) {
-      _ = try offer(session, asked)
-      offers = handle
+    case .crossed: answer = .crossed
+    case .offers:
+      offers = try offer(session, asked)
+      offerAllowedAt = now + SessionLimits.offerPause
+    case .isMerged: break
     }
     // An inviter that sends no welcome must not keep the session from joining another inviter.
     let waits = session.isJoining && session.autoJoin.isOn ? SessionLimits.welcomeTime : nil
     incoming.accept(invitation, into: handle, answer, offers: offers, waits: waits, now)
+  }
+
+  /// The effect of an accepted invitation on the application's session.
+  private enum Acceptance {
+    /// The session becomes the inviter's session.
+    case joins
+    /// The applications have invited each other. The invitation from the lower address decides for both, and the lower
+    /// address belongs to this session.
+    case crossed
+    /// The session is to be merged with the inviter's session, which costs a signature.
+    case offers
+    /// The session contains the inviter's session already.
+    case isMerged
+  }
+
+  private func acceptance(of asked: IncomingInvitation, into session: LocalSession) -> Acceptance {
+    if mayJoin(session, asked) { return .joins }
+    if isCrossed(asked, session) { return .crossed }
+    return session.table.contains(asked.session) ? .isMerged : .offers
+  }
+
+  /// Whether auto-join accepts the invitation later, because the acceptance costs a signature and another one was made
+  /// a moment ago.
+  func mustWaitForOffer(_ asked: IncomingInvitation, into session: LocalSession, _ now: Instant) -> Bool {
+    offerAllowedAt > now && acceptance(of: asked, into: session) == .offers
   }
 
   /// Declines an invitation. The explanation is plain text of at most `SessionLimits.explanationBytesMax` bytes.
@@ -58,14 +82,13 @@ extension Sessions {
       && outgoing.all.contains { $0.session == session.handle && $0.to == asked.from && $0.phase == .inviting }
   }
 
-  func offer(_ session: LocalSession, _ asked: IncomingInvitation) throws(SessionError) -> AnswerMessage.Offer {
+  private func offer(_ session: LocalSession, _ asked: IncomingInvitation) throws(SessionError) -> MergeOffer {
     guard let right = session.table.right(of: session.address), let own = session.table.origin(right.session) else {
       throw .notAllowed
     }
     guard own.rules.allowsMerge(with: asked.origin.rules) else { throw .incompatible }
     let text = SessionMerge.signedText(right.session, asked.session, session.address)
-    return AnswerMessage.Offer(
-      session: right.session, signature: cryptography.signature(text), entries: session.table.entries)
+    return MergeOffer(handle: session.handle, session: right.session, signature: cryptography.signature(text))
   }
 
   // MARK: Received messages
@@ -73,7 +96,7 @@ extension Sessions {
   func receiveInvite(_ invite: InviteMessage, from node: NodeID, _ now: Instant) {
     if let known = incoming.invitation(invite.number, of: node) {
       // An inviter that repeats an invitation may not have received the answer, so the answer is sent again.
-      return incoming.repeatAnswer(known.handle, at: now)
+      return incoming.repeatAnswer(known.handle, now)
     }
     guard hasRoomForAnswer(to: node, now) else { return }
     var new = IncomingInvitation(

@@ -148,6 +148,8 @@ extension Sessions {
         let from = invitation.from
         if session.autoJoin.entry(of: from) == nil { try? beginGathering(from, session, now) }
         session.autoJoin.noteRequest(of: from)
+      } else if mustWaitForOffer(invitation, into: session, now) {
+        nextAt = max(acceptAt, offerAllowedAt)
       } else if acceptAt <= now {
         if (try? accept(invitation.handle, into: session.handle, now: now)) != nil { continue }
         // An acceptance that failed is tried again later.

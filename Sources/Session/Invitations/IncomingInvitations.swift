@@ -1,5 +1,14 @@
 import Primitives
 
+/// A local session that an answer offers to merge with the inviter's session. The offer is signed once, when the
+/// invitation is accepted. The table of the local session is read when the answer is sent.
+struct MergeOffer: Equatable {
+  let handle: SessionHandle
+  /// The session for which this node's address is allowed to admit, and so to merge.
+  let session: SessionID
+  let signature: Signature
+}
+
 /// An invitation that this node received.
 struct IncomingInvitation {
   enum Phase: Equatable {
@@ -33,10 +42,11 @@ struct IncomingInvitation {
   fileprivate(set) var acceptedAt = Instant.never
   /// The time until which an ended invitation is still charged to its inviter.
   fileprivate(set) var keptUntil = Instant.zero
-  /// The local session that the answer offers to merge with the inviter's session. The table of the local session is
-  /// read only when the answer is sent.
-  fileprivate(set) var offers: SessionHandle?
+  /// The session that the answer offers to merge with the inviter's; nil without an offer.
+  fileprivate(set) var offers: MergeOffer?
   fileprivate(set) var answerAt = Instant.never
+  /// The time when the answer was last sent.
+  fileprivate var answeredAt: Instant?
 
   init(
     _ handle: InvitationHandle, _ invite: InviteMessage, from node: NodeID, session: SessionID, now: Instant
@@ -142,7 +152,7 @@ struct IncomingInvitations {
   /// Notes that the application has accepted an invitation into a session. `offers` is the session to merge with the
   /// inviter's; `waits` limits the time until the welcome.
   mutating func accept(
-    _ handle: InvitationHandle, into session: SessionHandle, _ answer: InvitationAnswer, offers: SessionHandle?,
+    _ handle: InvitationHandle, into session: SessionHandle, _ answer: InvitationAnswer, offers: MergeOffer?,
     waits: TimeSpan?, _ now: Instant
   ) {
     guard let index = index(handle) else { return }
@@ -172,7 +182,8 @@ struct IncomingInvitations {
   ) -> IncomingInvitation? {
     guard let index = index(handle), all[index].phase != .over else { return nil }
     let former = all[index]
-    if outcome != .connected && former.acceptAt == nil {
+    // An invitation that auto-join accepts asks nobody, but an offer costs a signature.
+    if outcome != .connected && (former.acceptAt == nil || former.offers != nil) {
       all[index].keptUntil = former.cameAt + SessionLimits.invitationStandTime
     }
     all[index].phase = .over
@@ -208,13 +219,18 @@ struct IncomingInvitations {
 
   // MARK: Messages
 
-  /// Schedules the answer to an invitation again, if there is one.
-  mutating func repeatAnswer(_ handle: InvitationHandle, at time: Instant) {
-    if let index = index(handle), all[index].answer != nil { all[index].answerAt = time }
+  /// Schedules the answer to an invitation again, if there is one: `SessionLimits.answerPause` after the last answer,
+  /// because an answer can contain a complete table.
+  mutating func repeatAnswer(_ handle: InvitationHandle, _ now: Instant) {
+    guard let index = index(handle), all[index].answer != nil else { return }
+    let allowed = all[index].answeredAt.map { $0 + SessionLimits.answerPause } ?? now
+    all[index].answerAt = min(all[index].answerAt, max(now, allowed))
   }
 
-  mutating func answered(_ handle: InvitationHandle) {
-    if let index = index(handle) { all[index].answerAt = .never }
+  mutating func answered(_ handle: InvitationHandle, _ now: Instant) {
+    guard let index = index(handle) else { return }
+    all[index].answerAt = .never
+    all[index].answeredAt = now
   }
 
   /// The time when an invitation ends, can be removed, or an answer is due. Answers that are due already are not

@@ -262,27 +262,59 @@ extension Sessions {
 
   func nextInvitationOutput(_ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
     for invitation in outgoing.all where invitation.dueAt <= now && isInReach(invitation.to.node) {
-      guard let (kind, bytes) = message(of: invitation, now), canSend(invitation.to.node, .interactive, bytes.count)
+      guard let message = message(of: invitation, now), canSend(invitation.to.node, .interactive, message.byteCount)
       else { continue }
       outgoing.sent(invitation.handle)
       removeEnded(now)
-      return output(kind, bytes, to: invitation.to.node, .invitation(invitation.handle))
+      return output(message.kind, message.bytes, to: invitation.to.node, .invitation(invitation.handle))
     }
     for invitation in incoming.all where invitation.answerAt <= now && isInReach(invitation.from.node) {
       guard var answer = invitation.answer else { continue }
-      if let handle = invitation.offers, let session = session(handle) {
-        answer.offer = try? offer(session, invitation)
+      if let offer = invitation.offers, let session = session(offer.handle) {
+        answer.offer = AnswerMessage.Offer(
+          session: offer.session, signature: offer.signature, entries: session.table.entries)
       }
-      let bytes = answer.bytes
-      guard canSend(invitation.from.node, .interactive, bytes.count) else { continue }
-      incoming.answered(invitation.handle)
+      guard canSend(invitation.from.node, .interactive, answer.byteCount) else { continue }
+      incoming.answered(invitation.handle, now)
       removeEnded(now)
-      return output(.answer, bytes, to: invitation.from.node, .answer(invitation.handle))
+      return output(.answer, answer.bytes, to: invitation.from.node, .answer(invitation.handle))
     }
     return nil
   }
 
-  private func message(of invitation: OutgoingInvitation, _ now: Instant) -> (SessionKind, [UInt8])? {
+  /// A message of the inviter. It is encoded only when it can be sent: a table is up to 64 KiB, and one node that
+  /// reads nothing may be asked about at each output.
+  private enum InviterMessage {
+    case invite(InviteMessage)
+    case welcome(WelcomeMessage)
+    case end(EndMessage)
+
+    var kind: SessionKind {
+      switch self {
+      case .invite: .invite
+      case .welcome: .welcome
+      case .end: .end
+      }
+    }
+
+    var byteCount: Int {
+      switch self {
+      case .invite(let message): message.byteCount
+      case .welcome(let message): message.byteCount
+      case .end: EndMessage.byteCount
+      }
+    }
+
+    var bytes: [UInt8] {
+      switch self {
+      case .invite(let message): message.bytes
+      case .welcome(let message): message.bytes
+      case .end(let message): message.bytes
+      }
+    }
+  }
+
+  private func message(of invitation: OutgoingInvitation, _ now: Instant) -> InviterMessage? {
     switch invitation.phase {
     case .inviting:
       guard let session = session(invitation.session), let origin = session.table.origin(invitation.origin) else {
@@ -293,14 +325,14 @@ extension Sessions {
         number: invitation.handle.number, seconds: UInt16(max(1, seconds)), from: invitation.from,
         to: invitation.to.endpoint, memberCount: UInt8(max(1, session.table.members.count)), origin: origin,
         context: invitation.context)
-      return (.invite, message.bytes)
+      return .invite(message)
     case .welcoming(let admission):
       guard let session = session(invitation.session) else { return nil }
       let message = WelcomeMessage(
         number: invitation.handle.number, admission: admission, newcomers: newcomers(of: session, for: invitation.to),
         entries: session.table.entries)
-      return (.welcome, message.bytes)
-    case .ending(let reason): return (.end, EndMessage(number: invitation.handle.number, reason: reason).bytes)
+      return .welcome(message)
+    case .ending(let reason): return .end(EndMessage(number: invitation.handle.number, reason: reason))
     }
   }
 }

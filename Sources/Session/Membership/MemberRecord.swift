@@ -111,6 +111,12 @@ extension MemberRecord {
     }
   }
 
+  /// The number of bytes that `append` appends.
+  var byteCount: Int {
+    2 + MemberAddress.byteCount + PublicPoint.byteCount + (root == nil ? 1 : 2) * Ticket.byteCount
+      + (departure?.byteCount ?? 1)
+  }
+
   func append(to bytes: inout [UInt8], index: Int) {
     bytes.append(UInt8(index))
     bytes.append(root == nil ? 0 : 1)

@@ -29,6 +29,8 @@ public struct SessionMerge: Equatable, Sendable {
     }
   }
 
+  public static let byteCount = 2 + 2 * Side.byteCount
+
   public var lower: SessionID
   public var higher: SessionID
   public var lowerSide: Side

@@ -147,9 +147,8 @@ extension Sessions {
     let message = TableMessage(
       session: due.session, from: due.endpoint, to: due.member.endpoint, asks: due.farewell == nil,
       digest: TableDigest(InlineArray(repeating: 0)), entries: due.farewell)
-    let bytes = message.bytes
-    guard canSend(due.member.node, .interactive, bytes.count) else { return nil }
+    guard canSend(due.member.node, .interactive, message.byteCount) else { return nil }
     stale.sent(to: due.key)
-    return output(.table, bytes, to: due.member.node, .notice)
+    return output(.table, message.bytes, to: due.member.node, .notice)
   }
 }

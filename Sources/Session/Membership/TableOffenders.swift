@@ -20,7 +20,7 @@ struct TableOffenders {
       entries[index].count += count
       entries[index].since = now
     } else {
-      if entries.count == SessionLimits.forgersMax { entries.removeFirst() }
+      if entries.count == SessionLimits.offendersMax { entries.removeFirst() }
       entries.append((node, count, now))
     }
   }

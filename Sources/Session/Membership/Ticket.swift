@@ -115,6 +115,9 @@ public struct Departure: Equatable, Sendable {
     signature = try Signature(&reader)
   }
 
+  /// The number of bytes that `append` appends.
+  var byteCount: Int { 3 + text.count + Signature.byteCount }
+
   func append(to bytes: inout [UInt8]) {
     bytes.append(isEjection ? 2 : 1)
     bytes.append(reason.rawValue)

@@ -2,6 +2,8 @@ import Primitives
 
 /// A byte string of a fixed length, compared by its bytes.
 public struct FixedBytes<let count: Int>: Equatable, Sendable {
+  static var byteCount: Int { count }
+
   public let bytes: InlineArray<count, UInt8>
 
   public init(_ bytes: InlineArray<count, UInt8>) { self.bytes = bytes }

@@ -48,6 +48,9 @@ public struct InviteMessage: Equatable, Sendable {
     context = try reader.array(reader.remaining)
   }
 
+  /// The number of `bytes`.
+  public var byteCount: Int { 16 + SessionOrigin.byteCount + context.count }
+
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(bigEndian: number)
@@ -130,6 +133,12 @@ public struct AnswerMessage: Equatable, Sendable {
     guard reader.remaining == 0 else { throw .tooLong }
   }
 
+  /// The number of `bytes`.
+  public var byteCount: Int {
+    let offered = offer.map { SessionID.byteCount + Signature.byteCount + $0.entries.byteCount } ?? 0
+    return 6 + explanation.count + (answer == .accepted ? 1 + offered : 0)
+  }
+
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(bigEndian: number)
@@ -199,6 +208,12 @@ public struct WelcomeMessage: Equatable, Sendable {
     entries = try TableEntries(&reader, cryptography)
   }
 
+  /// The number of `bytes`.
+  public var byteCount: Int {
+    6 + (admission == nil ? 0 : 5 + Signature.byteCount) + newcomers.count * MemberAddress.byteCount
+      + entries.byteCount
+  }
+
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(bigEndian: number)
@@ -245,6 +260,8 @@ public struct EndMessage: Equatable, Sendable {
     guard try reader.u8() == 0, try reader.u16() == 0 else { throw .reservedNotZero }
     guard reader.remaining == 0 else { throw .tooLong }
   }
+
+  public static let byteCount = 8
 
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []

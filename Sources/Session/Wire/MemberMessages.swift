@@ -90,6 +90,9 @@ public struct TableMessage: Equatable, Sendable {
     entries = reader.remaining > 0 ? try TableEntries(&reader, cryptography) : nil
   }
 
+  /// The number of `bytes`.
+  public var byteCount: Int { 44 + (entries?.byteCount ?? 0) }
+
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(session)

@@ -55,6 +55,13 @@ public struct TableEntries: Equatable, Sendable {
     guard reader.remaining == 0 else { throw .tooLong }
   }
 
+  /// The number of bytes that `append` appends.
+  var byteCount: Int {
+    records.reduce(3 + origins.count * SessionOrigin.byteCount + merges.count * SessionMerge.byteCount) {
+      $0 + $1.byteCount
+    }
+  }
+
   func append(to bytes: inout [UInt8]) {
     bytes.append(UInt8(origins.count))
     bytes.append(UInt8(merges.count))
