@@ -37,6 +37,9 @@ extension PeerChain {
     let code = withUnsafeMutablePointer(to: &run) { run in
       cmbedtls_begin_checks()
       defer { cmbedtls_end_checks() }
+      cmbedtls_record_checks()
+      ChainSignatures.check(first, anchors)
+      cmbedtls_replay_checks()
       return mbedtls_x509_crt_verify_with_profile(
         first, anchors.certificates, nil, &profile, nil, &flags, { EvaluationRun.look($0, $1, $2, $3) }, run)
     }

@@ -18,6 +18,12 @@ STATE = "Sources/Identity/StateDirectory.swift"
 CONFIGURATION = "Sources/Configuration/ConfigurationFile.swift"
 
 ROWS = [
+    Row("keys of strangers check signatures", CHAIN, "      ChainSignatures.check(first, anchors)\n      cmbedtls_replay_checks()\n", "",
+        "TrustTests"),
+    Row("any number of wrong signatures is checked", "Sources/Trust/ChainSignatures.swift",
+        "if wrongCount == Self.wrongMax { return false }", "", "TrustTests"),
+    Row("the identifier of the issuer's key is ignored", "Sources/Trust/ChainSignatures.swift",
+        "!issuer.keyIdentifier.isEmpty && issuer.keyIdentifier == authority.keyIdentifier", "false", "TrustTests"),
     Row("an altered record is accepted", "Sources/CMbedTLS/GCM.c", "if (mbedtls_ct_memcmp(expected, tag, tagLength) == 0) return 0;",
         "return 0;", "SecureTransportTests"),
     Row("an authority's certificate is accepted as a node's",

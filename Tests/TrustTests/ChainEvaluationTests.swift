@@ -40,6 +40,39 @@ struct ChainEvaluationTests {
     #expect(found == .trusted && (2...4).contains(count))
   }
 
+  @Test func `keys that no anchor certified check no signature`() throws {
+    try scratch.certificate("strangerRoot", extensions: Scratch.authority, algorithm: "P-521")
+    try scratch.certificate("stranger", by: "strangerRoot", extensions: Scratch.authority, algorithm: "P-521")
+    try scratch.certificate("guest", by: "stranger", extensions: Scratch.node)
+    var found: ChainVerdict?
+    let count = checksMade { found = try? verdict(["guest.pem", "stranger.pem", "strangerRoot.pem"]) }
+    #expect(found == .refused(.unknownIssuer) && count == 0)
+  }
+
+  @Test func `a chain has at most two wrong signatures checked`() throws {
+    try scratch.certificate("strangerRoot", extensions: Scratch.authority, subject: "root", algorithm: "P-521")
+    for name in ["one", "two", "three", "four"] {
+      try scratch.certificate(
+        name, by: "strangerRoot", extensions: Scratch.authority, subject: "below", algorithm: "P-521")
+    }
+    try scratch.certificate("guest", by: "four", extensions: Scratch.node)
+    var found: ChainVerdict?
+    let files = ["guest", "one", "two", "three", "four", "strangerRoot"].map { $0 + ".pem" }
+    let count = checksMade { found = try? verdict(files) }
+    #expect(found == .refused(.wrongSignature) && count == 2)
+  }
+
+  @Test func `the anchor whose key the certificate names is tried first among anchors of one name`() throws {
+    for name in ["first", "second", "third", "fourth"] {
+      try scratch.certificate(name, extensions: Scratch.authority + "\nsubjectKeyIdentifier=hash", subject: "same")
+    }
+    try scratch.certificate(
+      "named", by: "fourth", extensions: Scratch.node + "\nauthorityKeyIdentifier=keyid:always")
+    let anchors = ["first.pem", "second.pem", "third.pem", "fourth.pem"]
+    // After two wrong signatures no more would be checked.
+    #expect(try verdict(["named.pem"], anchors: anchors) == .trusted)
+  }
+
   @Test func `a self signed node is an anchor for itself alone`() throws {
     try scratch.certificate("lone", extensions: Scratch.node)
     #expect(try verdict(["lone.pem"], anchors: ["lone.pem"]) == .trusted)

@@ -42,6 +42,11 @@ bool cmbedtls_is_better_at_aes(void);
 /// are treated as wrong.
 void cmbedtls_begin_checks(void);
 void cmbedtls_end_checks(void);
+/// Records the results of the checks that follow, until `cmbedtls_replay_checks` or `cmbedtls_end_checks`.
+void cmbedtls_record_checks(void);
+/// Answers checks from the recorded results, until `cmbedtls_end_checks`. A check that was not recorded fails, and takes
+/// no time.
+void cmbedtls_replay_checks(void);
 /// The number of signatures checked since the last `cmbedtls_begin_checks`.
 unsigned cmbedtls_checks(void);
 /// The time of all checks of this thread so far, in units of one P-256 signature check.
