@@ -66,18 +66,19 @@ struct ShortestPaths {
     slots = Table(count: Limits.linksMax, in: &arena)
   }
 
-  /// Sets the route of every record.
-  func compute(_ database: borrowing Database, _ links: borrowing LocalLinks, local: NodeID) {
+  /// Sets the route of every record. Returns the number of steps (`Mesh.computeRoutes`).
+  func compute(_ database: borrowing Database, _ links: borrowing LocalLinks, local: NodeID) -> Int {
     var relays = 0
     for number in 0..<database.end {
       if database.records[number].relays { relays += 1 }
       database.records[number].route = nil
       shortest[number] = Shortest()
     }
-    search(by: .cost, database, links, local: local)
+    var steps = search(by: .cost, database, links, local: local)
     // A path leads through each relay once at most, so with fewer relays no path is too long.
-    if relays >= Int(Limits.hopsMax) { search(by: .links, database, links, local: local) }
+    if relays >= Int(Limits.hopsMax) { steps += search(by: .links, database, links, local: local) }
     settlePlaces(database, links)
+    return steps
   }
 
   /// The slot of the first link to record `number` over the fewest links, nil if these are more than `hops`.
@@ -95,8 +96,9 @@ struct ShortestPaths {
 
   private func search(
     by order: Order, _ database: borrowing Database, _ links: borrowing LocalLinks, local: NodeID
-  ) {
+  ) -> Int {
     let end = database.end
+    var steps = end * end / 128
     for number in 0..<end {
       ways[number] = Self.unreached
       isSettled[number] = false
@@ -120,6 +122,7 @@ struct ShortestPaths {
       if !database.records[number].relays || order == .links && order.hops(way) == Limits.hopsMax { continue }
       let id = database.records[number].id
       guard let topology = database.topology(of: number) else { continue }
+      steps += topology.count
       for index in 0..<topology.count {
         guard let next = database.find(topology.node(index)), !isSettled[next], let back = database.entry(next, of: id),
           let neighbour = try? topology.entry(index)
@@ -136,6 +139,7 @@ struct ShortestPaths {
         }
       }
     }
+    return steps
   }
 
   private func setParent(_ parent: Int, of number: Int, by order: Order, way: UInt64, _ database: borrowing Database) {

@@ -42,6 +42,9 @@ public struct Admission {
   /// The maximum number of known sources that are remembered. The known source that was seen longest ago is replaced.
   /// Sources of peers that the operator pinned are replaced last.
   public static let knownMax = 64
+  /// The known sources that are remembered for one key: its addresses over IPv4 and IPv6. A key can have a link from any
+  /// number of addresses.
+  public static let knownPerPeerMax = 2
   /// The seconds that a refused peer should wait before dialling again.
   public static let retryAfterSeconds: UInt16 = 5
 
@@ -82,7 +85,7 @@ public struct Admission {
   /// The sources that have streams. A source keeps the admission class that it had at its first stream until it has no
   /// streams.
   private var sources: [(source: UInt64, standing: Standing, count: Int)] = []
-  private var known: [(source: UInt64, standing: Standing)] = []
+  private var known: [(peer: NodeID, source: UInt64, standing: Standing)] = []
   private var waste = SourceBuckets(wasteRate)
 
   /// The number of slots of one kind (pending streams or handshakes) that each admission class holds.
@@ -202,22 +205,28 @@ public struct Admission {
     waste.charge(source, 1 + UInt64(checks / Self.checksPerHandshake), now: now)
   }
 
-  /// Records that a peer of this admission class proved its key from this source. A source keeps the highest class of
-  /// its peers.
-  public mutating func met(_ source: UInt64, _ standing: Standing) {
-    let standing = max(standing, self.standing(met: source))
+  /// Records that a peer of this admission class proved its key from this source. A source has the highest class of its
+  /// peers.
+  public mutating func met(_ source: UInt64, _ peer: NodeID, _ standing: Standing) {
+    known.removeAll { $0.peer == peer && $0.source == source }
     if standing == .stranger { return }
-    known.removeAll { $0.source == source }
+    if known.count(where: { $0.peer == peer }) == Self.knownPerPeerMax,
+      let oldest = known.firstIndex(where: { $0.peer == peer })
+    {
+      known.remove(at: oldest)
+    }
     if known.count == Self.knownMax {
       guard let oldest = known.firstIndex(where: { $0.standing < .pinned }) ?? (standing == .pinned ? 0 : nil) else {
         return
       }
       known.remove(at: oldest)
     }
-    known.append((source, standing))
+    known.append((peer, source, standing))
   }
 
-  private func standing(met source: UInt64) -> Standing { known.first { $0.source == source }?.standing ?? .stranger }
+  private func standing(met source: UInt64) -> Standing {
+    known.reduce(.stranger) { $1.source == source ? max($0, $1.standing) : $0 }
+  }
 
   public mutating func count(_ refusal: Refusal) { refusals[Int(refusal.rawValue)] &+= 1 }
 

@@ -28,6 +28,8 @@ struct EpochRecovery {
   private var formers = 0
   private var formersBackAt = Instant.zero
   private var isFormer = false
+  /// Whether the raised epoch must still be reported, so that it is stored.
+  private var isReportDue = false
 
   /// Records an advertisement under this node's key that was made `age` ago and is newer than this node's own. Returns
   /// true if another node must be using the key.
@@ -68,6 +70,13 @@ struct EpochRecovery {
     }
     isFormer = false
     answeredAt = now
+    isReportDue = true
     return (counter + 1) << 32 | current & UInt64(UInt32.max)
+  }
+
+  /// Whether a raised epoch was not reported yet. The next call returns false.
+  mutating func takeReport() -> Bool {
+    defer { isReportDue = false }
+    return isReportDue
   }
 }

@@ -112,7 +112,7 @@ extension Node {
       try verify(view, of: header.source, on: slot, now)
       // This node's stored epoch counter was lost, or two nodes use the key, which must be reported.
       let age = TimeSpan.milliseconds(min(age, UInt64(view.lifetimeSeconds) * 1000))
-      if epochContest.receive(view.epoch, age: age, now: now) {
+      if epochRecovery.receive(view.epoch, age: age, now: now) {
         journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
       }
       throw .loopedSource
@@ -124,6 +124,7 @@ extension Node {
     if refuses(header.source, view) { throw .notTrusted }
     if let place { evict(place, for: header.source, on: slot) }
     let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
+    if hasChanged { routeCost.note(changeFrom: slot) }
     if hasChanged && mesh.isFull { askForUnknown(view, of: header.source, on: slot, now) }
     if parking.parked != 0 { reviewParked(header.source, view) }
     count { $0.advertisementsAccepted &+= 1 }
@@ -213,19 +214,18 @@ extension Node {
   /// Records that a neighbour passed on a wrong signature. Closes the link after the third wrong signature.
   func noteWrongSignature(on slot: Int, _ now: Instant) {
     let peer = links[slot].peer
-    if forgers.note(peer, now: now) {
-      closeLink(slot, .protocolError, retryAfterSeconds: forgers.secondsRefused(peer, now: now), now: now)
+    if signatureOffenders.note(peer, now: now) {
+      closeLink(slot, .protocolError, retryAfterSeconds: signatureOffenders.secondsRefused(peer, now: now), now: now)
     }
   }
 
   /// Raises this node's epoch if others store advertisements of a later epoch. To other nodes, this node has then
   /// restarted. Returns true if the epoch was raised. Protection and routes of all associations must then be renewed.
   func raiseEpochIfDue(_ now: Instant) -> Bool {
-    guard let epoch = epochContest.next(current: settings.epoch, now: now) else { return false }
+    guard let epoch = epochRecovery.next(current: settings.epoch, now: now) else { return false }
     journal.record(.warning, .epochRaised, at: now, settings.epoch, epoch)
     settings.epoch = epoch
     local = settings.hello
-    isEpochUntold = true
     associations.epochRaised(to: epoch)
     originator.epochChanged()
     return true

@@ -61,7 +61,7 @@ extension Node {
     else { return }
     parking.talks(next)
     wantTransmit(next)
-    talkers.count(header.frameByteCount, of: header.source)
+    topSources.count(header.frameByteCount, of: header.source)
     count {
       $0.framesForwarded &+= 1
       $0.bytesForwarded &+= UInt64(header.frameByteCount)

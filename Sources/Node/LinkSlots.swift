@@ -162,7 +162,7 @@ extension Node {
     open(slot, peer: peer, bearer: bearer, isInbound: handle == nil, now: now)
     connector.linkOpened(slot, handle, peer: peer, now: now)
     if handle == nil && bearer == .bluetoothLE { parking.visitedAt = now }
-    let secondsRefused = forgers.secondsRefused(peer, now: now)
+    let secondsRefused = signatureOffenders.secondsRefused(peer, now: now)
     if secondsRefused > 0 {
       closeLink(slot, .protocolError, retryAfterSeconds: secondsRefused, now: now)
     } else if !isParked {

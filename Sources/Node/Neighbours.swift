@@ -43,7 +43,7 @@ extension Node {
     case .opening, .up, .closed: break
     }
     if isOpen(slot) { linkWentDown(slot, .streamLost, now) }
-    let secondsRefused = forgers.secondsRefused(links[slot].peer, now: now)
+    let secondsRefused = signatureOffenders.secondsRefused(links[slot].peer, now: now)
     connector.linkClosed(
       slot, peer: links[slot].peer, retryAfterSeconds: max(links[slot].retryAfterSeconds, secondsRefused),
       isFailure: links[slot].state != .closed(.notNeeded), now: now)
@@ -55,7 +55,7 @@ extension Node {
   private func linkRefused(_ slot: Int, from source: UInt64, _ now: Instant) {
     let peer = links[slot].peer
     let isOwn = links.indices.contains { links[$0].peer == peer && (isOpen($0) || links[$0].state == .parked) }
-    if isOwn || !otherHolder.linkRefused(by: peer, from: source, now: now) { return }
+    if isOwn || !duplicateKeys.linkRefused(by: peer, from: source, now: now) { return }
     journal.record(.error, .keyHeldElsewhere, at: now, node: peer)
   }
 
@@ -92,7 +92,7 @@ extension Node {
     mesh.setCost(slot, statedCost(slot, now))
     if links[slot].isProven {
       mesh.proveLink(slot)
-      otherHolder.linkStands(with: peer)
+      duplicateKeys.linkStands(with: peer)
     }
     if mesh.cost(of: slot) != cost {
       let new = UInt64(mesh.cost(of: slot))

@@ -64,7 +64,7 @@ public final class Node {
 
   public internal(set) var settings: NodeSettings
   public private(set) var counters = NodeCounters()
-  public internal(set) var talkers = TopSources()
+  public internal(set) var topSources = TopSources()
   /// Observes the frames of all links. Usually nil, because a tap costs time for each frame.
   public var tap: (any FrameTap)?
 
@@ -99,12 +99,11 @@ public final class Node {
   /// The body of this node's services advertisement. Initially the services advertisement has no services.
   var services: [UInt8] = [0]
   var hosted: SessionHost
-  var epochContest = EpochRecovery()
-  var otherHolder = DuplicateKeyDetector()
-  /// Whether the new epoch must still be reported to the rim.
-  var isEpochUntold = false
+  var epochRecovery = EpochRecovery()
+  var duplicateKeys = DuplicateKeyDetector()
   /// The budget of checks of signatures that others sent, charged to the links that delivered them.
   var checks = CheckBudget()
+  var routeCost = RouteCost()
   /// The rate of handshakes of encrypted sessions, charged to the links whose frames caused them.
   var handshakes = FairRate(burst: Limits.handshakesAtOnceMax, perSecond: Limits.handshakesPerSecond)
   /// The rate of stateless replies to forgeable frames, charged to the links that delivered these frames.
@@ -115,7 +114,7 @@ public final class Node {
   var intake = MessageIntake()
   /// When the next piece of signature checks is due, if anything waits for a check.
   var pieceDue = Instant.zero
-  var forgers = SignatureOffenders()
+  var signatureOffenders = SignatureOffenders()
   var linkSlots = LinkSlots()
   /// The links over which all advertisements must be requested when the node table has room again, one bit each.
   var linksWithoutRoom: UInt64 = 0
@@ -299,7 +298,7 @@ public final class Node {
   }
 
   /// Whether a neighbour closes links because it is linked with another node that uses this node's key.
-  public func isKeyHeldElsewhere(at neighbour: NodeID) -> Bool { otherHolder.isKnown(to: neighbour) }
+  public func isKeyHeldElsewhere(at neighbour: NodeID) -> Bool { duplicateKeys.isKnown(to: neighbour) }
 
   /// Whether this node has any neighbour.
   public var isLinked: Bool {
@@ -322,10 +321,7 @@ public final class Node {
     if let handle = nextDial(now) { return .dial(handle) }
     // `nextDial` may have parked or closed links.
     if closePending | transmitPending != 0 { return nextOutput(now: now, sends: sends) }
-    if isEpochUntold {
-      isEpochUntold = false
-      return .epochRaised(settings.epoch)
-    }
+    if epochRecovery.takeReport() { return .epochRaised(settings.epoch) }
     if let event = directory.nextEvent() {
       reportToSessions(event, now)
       return .peer(event)
@@ -342,9 +338,9 @@ public final class Node {
 
   /// When `handle(.timeout)` is due.
   public func nextDeadline(now: Instant) -> Instant {
-    var earliest = min(mesh.expiryDeadline, connector.deadline, peerLossDeadline)
+    var earliest = min(max(mesh.expiryDeadline, routeCost.expiryDue), connector.deadline, peerLossDeadline)
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
-    earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
+    earliest = min(earliest, min(epochRecovery.deadline, min(surplus.deadline, connector.demand.windowEnd)))
     earliest = min(earliest, min(parking.deadline, sessions.nextDeadline(now: now)))
     if hasChecksWaiting { earliest = min(earliest, max(pieceDue, now)) }
     earliest = min(earliest, max(intake.deadline, now))
@@ -380,7 +376,7 @@ public final class Node {
     originator.topologyChanged(
       mesh.takeTopologyChange(), inCrowd: connector.isInCrowd, makesLinks: connector.makesLinksInCrowd(isUp), now: now)
     if mesh.needsRoutes || isEpochNew {
-      mesh.computeRoutes()
+      routeCost.charge(mesh.computeRoutes(), to: &checks, now: now)
       askForRoom(now)
       updateDirectory(now)
       renewProtection()

@@ -125,7 +125,7 @@ extension Node {
 
   /// Removes expired advertisements, and notifies the sessions of lost services.
   func expireAdvertisements(_ now: Instant) {
-    if mesh.expiryDeadline > now { return }
+    if mesh.expiryDeadline > now || !routeCost.mayExpire(now) { return }
     mesh.expire(now: now)
     for node in hosted.advertisers { reportServices(of: node) }
   }

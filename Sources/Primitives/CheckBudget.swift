@@ -61,6 +61,13 @@ public struct CheckBudget {
     return true
   }
 
+  /// Charges a link for work that was done already, as a number of checks. The link gets no further checks until the
+  /// rate has paid for the work.
+  public mutating func charge(_ checks: Int, to holder: Int, now: Instant) {
+    rate.charge(checks, to: holder, now: now)
+    left = max(0, left - checks)
+  }
+
   /// Begins a new piece when none was begun for `Limits.pieceTime`: other events were handled in between.
   private mutating func renew(_ now: Instant) {
     if now - pieceBegan >= Limits.pieceTime { beginPiece(now: now) }

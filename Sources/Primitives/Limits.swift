@@ -81,6 +81,10 @@ public enum Limits {
   /// at 1.5 GHz and 1.3 instructions per cycle, one check takes 1.33 ms. Other events may wait for 5 ms: three checks
   /// take 4 ms and leave 1 ms for the work that follows from them.
   public static let checksPerPiece = 3
+  /// The number of steps of a computation of routes that take as long as one check (`Mesh.computeRoutes`).
+  public static let routeStepsPerCheck = 12_288
+  /// The minimum time between two removals of expired advertisements.
+  public static let expiryPause = TimeSpan.milliseconds(100)
   /// A check that comes at least this long after the beginning of a piece begins a new piece.
   public static let pieceTime = TimeSpan.milliseconds(5)
   /// The pause before checks continue for links that have used their shares. During the pause a single link regains

@@ -32,9 +32,9 @@ struct AdmissionGate {
 
   /// The end of a handshake, as reported by the caller.
   enum HandshakeEnd {
-    /// The peer proved its key, and the node assigned a link slot. The value is the peer's admission class: stranger,
-    /// proven or pinned.
-    case link(Standing)
+    /// The peer proved its key, and the node assigned a link slot. The second value is the peer's admission class:
+    /// stranger, proven or pinned.
+    case link(NodeID, Standing)
     /// The handshake failed, or the node has no free link slot.
     case noLink
   }
@@ -155,7 +155,7 @@ struct AdmissionGate {
     let source = handshakes.remove(at: ended).source
     admission.leave(source, hadHandshake: true)
     switch end {
-    case .link(let standing): admission.met(source, standing)
+    case .link(let peer, let standing): admission.met(source, peer, standing)
     case .noLink: admission.wasted(source, checks: checks, now: now)
     }
     var next: (index: Int, handshakes: Int)?

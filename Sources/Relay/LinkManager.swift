@@ -163,7 +163,7 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
     if driver.slot == nil { contacts.noteNoSlot(driver) }
     guard let admission = driver.admission else { return }
     driver.admission = nil
-    let end: AdmissionGate.HandshakeEnd = driver.slot == nil ? .noLink : .link(standing(of: driver.peer))
+    let end: AdmissionGate.HandshakeEnd = driver.slot == nil ? .noLink : .link(driver.peer, standing(of: driver.peer))
     inbound?.handshakeEnded(admission, end, checks: driver.checksMade)
   }
 

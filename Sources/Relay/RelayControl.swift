@@ -31,7 +31,7 @@ extension Relay: ControlDelegate {
       uptimeSeconds: (loop.now - startedAt).milliseconds / 1000, residentBytes: residentMemoryBytes())
     box.framesForwarded = node.counters.framesForwarded
     box.bytesForwarded = node.counters.bytesForwarded
-    for talker in node.talkers.all {
+    for talker in node.topSources.all {
       let name = node.peer(talker.node).map { String($0.name) } ?? ""
       box.talkers.append(TalkerStatus(id: talker.node, name: name, bytes: talker.bytes))
     }

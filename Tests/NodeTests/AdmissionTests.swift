@@ -4,6 +4,7 @@ import Testing
 @testable import Node
 
 private let now = Instant.zero + .seconds(100)
+private func id(_ number: Int) -> NodeID { NodeID(high: UInt64(number), low: 7) }
 
 struct AdmissionTests {
   @Test func `one source has four at once and gets them back`() {
@@ -69,7 +70,7 @@ struct AdmissionTests {
     var admission = Admission()
     func begin(_ sources: Range<UInt64>, _ standing: Standing) -> Int {
       for source in sources {
-        admission.met(source, standing)
+        admission.met(source, id(Int(source)), standing)
         #expect(admission.arrive(source, random: .max, now: now) == nil)
       }
       return sources.count { admission.begin($0) }
@@ -89,7 +90,7 @@ struct AdmissionTests {
   @Test func `known addresses beyond their reserve leave strangers their places`() {
     var admission = Admission()
     for source in 0..<100 as Range<UInt64> {
-      admission.met(source, .proven)
+      admission.met(source, id(Int(source)), .proven)
       #expect(admission.arrive(source, random: 999, now: now) == nil)
     }
     #expect((0..<100 as Range<UInt64>).count { admission.begin($0) } == 28)
@@ -101,14 +102,31 @@ struct AdmissionTests {
 
   @Test func `the operators peers are forgotten last and keep their standing`() {
     var admission = Admission()
-    admission.met(1, .pinned)
-    admission.met(1, .proven)
-    for source in 100..<300 as Range<UInt64> { admission.met(source, .proven) }
+    admission.met(1, id(1), .pinned)
+    admission.met(1, id(2), .proven)
+    for source in 100..<300 as Range<UInt64> { admission.met(source, id(Int(source)), .proven) }
     #expect(admission.standing(of: 1) == .pinned && admission.standing(of: 299) == .proven)
-    for source in 1000..<1100 as Range<UInt64> { admission.met(source, .pinned) }
-    admission.met(2, .proven)
+    for source in 1000..<1100 as Range<UInt64> { admission.met(source, id(Int(source)), .pinned) }
+    admission.met(2, id(2), .proven)
     #expect(admission.standing(of: 2) == .stranger && admission.standing(of: 1) == .stranger)
     #expect(admission.standing(of: 1099) == .pinned)
+  }
+
+  @Test func `a key that has links from many addresses takes two of the remembered ones`() {
+    var admission = Admission()
+    for source in 1...10 as ClosedRange<UInt64> { admission.met(source, id(Int(source)), .proven) }
+    for source in 100..<200 as Range<UInt64> { admission.met(source, id(99), .proven) }
+    #expect((1...10 as ClosedRange<UInt64>).allSatisfy { admission.standing(of: $0) == .proven })
+    #expect((100..<200 as Range<UInt64>).filter { admission.standing(of: $0) == .proven } == [198, 199])
+  }
+
+  @Test func `an address has the class that its peers have now`() {
+    var admission = Admission()
+    admission.met(1, id(1), .pinned)
+    admission.met(1, id(2), .proven)
+    #expect(admission.standing(of: 1) == .pinned)
+    admission.met(1, id(1), .stranger)
+    #expect(admission.standing(of: 1) == .proven)
   }
 
   @Test func `a flood fills no more than its share and the known still come in`() {
@@ -116,7 +134,7 @@ struct AdmissionTests {
     var random = SeededRandom(seed: 1)
     for source in 0..<10_000 { _ = admission.arrive(UInt64(source), random: random.next(), now: now) }
     #expect(admission.pendingStreams <= Admission.pendingStreamsMax - Admission.reserved)
-    admission.met(77_777, .proven)
+    admission.met(77_777, id(77_777), .proven)
     #expect(admission.arrive(77_777, random: 0, now: now) == nil)
   }
 
@@ -149,7 +167,7 @@ struct AdmissionTests {
 
   @Test func `only the latest known sources are remembered`() {
     var admission = Admission()
-    for source in 0..<100 { admission.met(UInt64(source), .proven) }
+    for source in 0..<100 { admission.met(UInt64(source), id(source), .proven) }
     for source in 200..<(200 + Admission.pendingStreamsMax - Admission.reserved) {
       _ = admission.arrive(UInt64(source), random: 999, now: now)
     }

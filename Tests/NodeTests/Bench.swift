@@ -147,11 +147,11 @@ final class Bench {
   }
 
   /// Lets the node receive the frames in `bytes` one by one. The frames arrive no faster than the node verifies the
-  /// advertisements of one link.
+  /// advertisements of one link, and computes the routes of a full table.
   func receivePaced(_ bytes: [UInt8], on slot: Int) {
     for (header, payload) in frames(in: bytes) {
       receive(encoded { output in header.write(to: &output) } + payload, on: slot)
-      pass(.milliseconds(7))
+      pass(.milliseconds(10))
     }
   }
 

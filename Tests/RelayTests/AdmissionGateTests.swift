@@ -6,6 +6,7 @@ import Testing
 @testable import Relay
 
 private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
+private let peer = NodeID(high: 1, low: 2)
 
 /// The decision which inbound streams may begin a TLS handshake, and when. The tests use no socket.
 struct AdmissionGateTests {
@@ -70,15 +71,15 @@ struct AdmissionGateTests {
       #expect(arrive(stream))
       #expect(receive(hello, from: stream) == .waits)
     }
-    #expect(gate.handshakeEnded(1000, .link(.stranger), now: now)?.stream == 1)
-    #expect(gate.handshakeEnded(1001, .link(.stranger), now: now)?.stream == 2)
-    #expect(gate.handshakeEnded(1002, .link(.stranger), now: now) == nil)
+    #expect(gate.handshakeEnded(1000, .link(peer, .stranger), now: now)?.stream == 1)
+    #expect(gate.handshakeEnded(1001, .link(peer, .stranger), now: now)?.stream == 2)
+    #expect(gate.handshakeEnded(1002, .link(peer, .stranger), now: now) == nil)
   }
 
   @Test mutating func `a stream that has sent nothing does not compete for a place`() {
     fillHandshakes()
     #expect(arrive(1))
-    #expect(gate.handshakeEnded(1000, .link(.stranger), now: now) == nil)
+    #expect(gate.handshakeEnded(1000, .link(peer, .stranger), now: now) == nil)
     guard case .opens = receive(hello, from: 1) else {
       Issue.record("a place was free")
       return
@@ -90,7 +91,7 @@ struct AdmissionGateTests {
     #expect(arrive(1))
     #expect(receive(hello, from: 1) == .waits)
     gate.leave(1)
-    #expect(gate.handshakeEnded(1000, .link(.stranger), now: now) == nil)
+    #expect(gate.handshakeEnded(1000, .link(peer, .stranger), now: now) == nil)
     #expect(gate.admission.pendingStreams == 0)
   }
 
@@ -98,7 +99,7 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(1, from: 77))
     #expect(receive(hello, from: 1) == .waits)
-    #expect(gate.handshakeEnded(1000, .link(.proven), now: now)?.stream == 1)
+    #expect(gate.handshakeEnded(1000, .link(peer, .proven), now: now)?.stream == 1)
     #expect(arrive(2, from: 1000))
     guard case .opens = receive(hello, from: 2) else {
       Issue.record("the known have places of their own")
@@ -112,7 +113,7 @@ struct AdmissionGateTests {
       _ = gate.handshakeEnded(1, end, now: now)
       return true
     }
-    for end in [AdmissionGate.HandshakeEnd.link(.proven), .link(.stranger)] {
+    for end in [AdmissionGate.HandshakeEnd.link(peer, .proven), .link(peer, .stranger)] {
       #expect((0..<100).allSatisfy { _ in dial(end, from: 7) })
     }
     #expect((0..<100).count { _ in dial(.noLink, from: 8) } == 16)
@@ -131,7 +132,7 @@ struct AdmissionGateTests {
 
   @Test mutating func `a stalled handshake of the source with the most is evicted for a waiting source`() {
     fillHandshakes()
-    _ = gate.handshakeEnded(1005, .link(.stranger), now: now)
+    _ = gate.handshakeEnded(1005, .link(peer, .stranger), now: now)
     #expect(arrive(1, from: 1010))
     guard case .opens = receive(hello, from: 1) else {
       Issue.record("a place was free")
@@ -219,7 +220,7 @@ struct AdmissionGateTests {
     for source in 1...10 as ClosedRange<UInt32> {
       #expect(arrive(source))
       _ = receive(hello, from: source)
-      #expect(gate.handshakeEnded(source, .link(.proven), now: now) == nil)
+      #expect(gate.handshakeEnded(source, .link(peer, .proven), now: now) == nil)
     }
     var opened = 0
     for stream in 0..<40 as Range<UInt32> {
@@ -238,7 +239,7 @@ struct AdmissionGateTests {
   @Test mutating func `a handshake in a reserved place is not evicted for an unknown source`() {
     #expect(arrive(1, from: 7))
     _ = receive(hello, from: 1)
-    #expect(gate.handshakeEnded(1, .link(.proven), now: now) == nil)
+    #expect(gate.handshakeEnded(1, .link(peer, .proven), now: now) == nil)
     for stream in 2...4 as ClosedRange<UInt32> {
       #expect(arrive(stream, from: 7))
       _ = receive(hello, from: stream)
@@ -268,7 +269,7 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(1, from: 1000) && arrive(2))
     #expect(receive(hello, from: 1) == .waits && receive(hello, from: 2) == .waits)
-    #expect(gate.handshakeEnded(1001, .link(.stranger), now: now)?.stream == 2)
+    #expect(gate.handshakeEnded(1001, .link(peer, .stranger), now: now)?.stream == 2)
   }
 
   @Test mutating func `the youngest stream of a crowded source is evicted for a source without streams`() {

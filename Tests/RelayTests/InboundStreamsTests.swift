@@ -9,6 +9,7 @@ import Testing
 @testable import Relay
 
 private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
+private let peer = NodeID(high: 1, low: 2)
 
 /// Inbound streams before admission, over socket pairs and in a real event loop.
 private final class Gate: InboundStreamsDelegate {
@@ -99,7 +100,7 @@ private func address(_ host: Int) -> RemoteAddress {
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
     serve(gate.loop, for: .milliseconds(100))
     #expect(gate.admitted.count == Admission.handshakesMax - Admission.reserved)
-    gate.streams.handshakeEnded(gate.admitted[0].opening.stream, .link(.stranger))
+    gate.streams.handshakeEnded(gate.admitted[0].opening.stream, .link(peer, .stranger))
     #expect(gate.admitted.last?.stream.remote == address(100))
   }
 

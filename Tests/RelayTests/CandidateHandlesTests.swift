@@ -8,7 +8,7 @@ import Testing
 @testable import Relay
 
 /// The handles by which the node refers to the endpoints that discovery reports.
-struct CandidateTableTests {
+struct CandidateHandlesTests {
   var table = CandidateHandles()
 
   private func candidate(_ host: UInt32, port: UInt16 = 41_820, _ bearer: BearerKind = .ethernet, hint: UInt64 = 0)
