@@ -31,8 +31,6 @@ public final class DNSServiceDiscovery {
   public private(set) var source = Source.none
   /// The number of services known now, at most `ServiceTable.servicesMax`.
   public var serviceCount: Int { table.services.count }
-  /// The number of services since the start that were announced while the table was full.
-  public var refusedServices: Int { refusedServicesBefore &+ table.refusals }
   /// The number of packets that were dropped before the built-in responder read them. A packet is dropped if it is
   /// malformed, has a CNAME record, or exceeds its sender's share of the cache.
   public var refusedPackets: Int { refusedPacketsBefore &+ (embedded?.refusedPackets ?? 0) }
@@ -59,7 +57,6 @@ public final class DNSServiceDiscovery {
   private var isStarted = false
   private var lastReport = ""
   private var isOffLinkTold = false
-  private var refusedServicesBefore = 0
   private var refusedPacketsBefore = 0
   /// Searches for the D-Bus system bus while `daemon` is nil.
   private var bus: SystemBus?
@@ -156,7 +153,7 @@ public final class DNSServiceDiscovery {
     chooseResponder()
     restartEmbeddedAfterClockStep()
     if table.refusals > 0, table.services.count < ServiceTable.servicesMax / 4 * 3 {
-      refusedServicesBefore &+= table.takeRefusals()
+      table.clearRefusals()
       active?.browseAgain(settings)
     }
   }
@@ -381,13 +378,12 @@ extension DNSServiceDiscovery: ResponderOwner {
     if let service = table.find(key) {
       service.isConfirmed = true
     } else {
-      let service = table.insert(key, evicting: { evict($0) })
+      _ = table.insert(key, evicting: { evict($0) })
       if table.refusals == 1 {
         report(
-          "more than \(ServiceTable.servicesMax) services are announced here: those where no node has answered are evicted",
+          "more than \(ServiceTable.servicesMax) services are announced here: those where no node has answered are evicted first",
           isFault: true)
       }
-      if service == nil { return }
     }
     wake(at: monotonicNow())
   }

@@ -34,8 +34,8 @@ final class Service {
   var failures = 0
   /// The number of failed dials of the service's address since a node last proved its key there.
   var failedDials = 0
-  /// The hint of the node that proved its key at the service's address; nil if no node did. A service with a proof is
-  /// not evicted.
+  /// The hint of the node that proved its key at the service's address; nil if no node did. Services with a
+  /// proof are evicted last.
   var provenBy: UInt64?
   var isProven: Bool { provenBy != nil }
   /// Whether the last look-up returned an address outside the network of the interface.
@@ -105,49 +105,50 @@ final class ServiceTable {
   static let restLongest = TimeSpan.seconds(640)
 
   private(set) var services: [Service] = []
-  /// The number of services that were announced while the table was full, since the last `takeRefusals`. For each of
-  /// these services, either it was not added, or another service was evicted.
+  /// The number of services that were announced while the table was full, since the last `clearRefusals`. For each of
+  /// these services another service was evicted.
   private(set) var refusals = 0
   /// The position in the rotation of `nextToLookUp`, 0 to 2.
   private var turn = 0
 
   func find(_ key: ServiceKey) -> Service? { services.first { $0.key == key } }
 
-  /// Adds a service. If the table is full, another service is removed and passed to `evicting`. Returns nil if the
-  /// table is full of services with a proof (`Service.provenBy`).
-  func insert(_ key: ServiceKey, evicting: (Service) -> Void) -> Service? {
+  /// Adds a service. If the table is full, another service is removed and passed to `evicting`.
+  func insert(_ key: ServiceKey, evicting: (Service) -> Void) -> Service {
     if services.count >= Self.servicesMax {
       refusals &+= 1
-      guard let index = nextToGiveWay() else { return nil }
-      evicting(services.remove(at: index))
+      evicting(services.remove(at: nextToGiveWay))
     }
     let service = Service(key)
     services.append(service)
     return service
   }
 
-  /// The index of the service to evict; nil if all services have a proof. The first of these services that exists is
-  /// chosen:
+  /// The index of the service to evict from a full table. The first of these services that exists is chosen:
   ///
   /// - a service whose look-up failed and that has no address
   /// - an unproven service whose dials failed
   /// - any other unproven service
+  /// - a service with a proof (`Service.provenBy`)
   ///
-  /// Among several unproven services, the oldest service of the machine with the most unproven services is chosen. An
-  /// address on an interface is one machine, because no more is known about the sender of an announcement.
-  private func nextToGiveWay() -> Int? {
+  /// Among several services of a kind, the oldest service of the machine with the most such services is chosen. An
+  /// address on an interface is one machine, because no more is known about the sender of an announcement. Only one
+  /// service without a proof at a time takes the place of one with a proof: the next newcomer evicts that service,
+  /// unless a node has proved its key there.
+  private var nextToGiveWay: Int {
     if let silent = services.firstIndex(where: { $0.failures > 0 && $0.candidate == nil }) { return silent }
-    let isAnyUnanswered = services.contains { !$0.isProven && $0.failedDials > 0 }
-    let choice = services.filter { !$0.isProven && (!isAnyUnanswered || $0.failedDials > 0) }
-    let machines = choice.map { $0.machine }.sorted { $0.precedes($1) }
+    return oldestOfLargestMachine { !$0.isProven && $0.failedDials > 0 }
+      ?? oldestOfLargestMachine { !$0.isProven } ?? oldestOfLargestMachine { _ in true } ?? 0
+  }
+
+  private func oldestOfLargestMachine(where isChoice: (Service) -> Bool) -> Int? {
+    let machines = services.filter(isChoice).map { $0.machine }.sorted { $0.precedes($1) }
     var (largest, most, run) = (machines.first, 0, 0)
     for index in machines.indices {
       run = index > 0 && machines[index] == machines[index - 1] ? run + 1 : 1
       if run > most { (largest, most) = (machines[index], run) }
     }
-    return services.firstIndex {
-      !$0.isProven && (!isAnyUnanswered || $0.failedDials > 0) && $0.machine == largest
-    }
+    return services.firstIndex { isChoice($0) && $0.machine == largest }
   }
 
   /// Records that the node with this hint has proved its key at `place`. A node can announce any number of names, with
@@ -175,10 +176,7 @@ final class ServiceTable {
 
   func remove(_ service: Service) { services.removeAll { $0 === service } }
 
-  func takeRefusals() -> Int {
-    defer { refusals = 0 }
-    return refusals
-  }
+  func clearRefusals() { refusals = 0 }
 
   /// The number of services that have this candidate. A node that is announced on two interfaces, or with two IP
   /// versions, may have several services with one candidate.

@@ -198,7 +198,7 @@ struct ServiceTests {
     let stage = try Stage()
     for number in 2..<2_002 { stage.discovery.responderFound(stage.responder, Stage.key(number)) }
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
-    #expect(stage.discovery.refusedServices == 2_000 - ServiceTable.servicesMax)
+    #expect(stage.discovery.table.refusals == 2_000 - ServiceTable.servicesMax)
     #expect(stage.discovery.table.find(Stage.key(2_001)) != nil)
     #expect(stage.listener.reports.count == 1)
     for number in 2..<2_002 { stage.discovery.responderLost(stage.responder, Stage.key(number)) }
@@ -250,16 +250,33 @@ struct ServiceTests {
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
   }
 
-  @Test func `a service where a node proved its key is never evicted`() throws {
-    let stage = try Stage()
-    let services = try filled(stage)
+  /// Fills the table with services where nodes have proved their keys. The first four machines have eight services each,
+  /// the others seven.
+  private func proven(_ stage: Stage) throws -> [Service] {
+    let services = try filled(stage, hosts: 36)
     for service in services {
       let candidate = try #require(service.candidate)
       stage.discovery.proved(candidate.address, hint: candidate.hint)
       stage.discovery.dialFailed(candidate)
     }
-    #expect(stage.find(Stage.key(9999)) == nil)
-    #expect(services.allSatisfy { stage.discovery.table.find($0.key) != nil })
+    #expect(services.allSatisfy { $0.isProven })
+    return services
+  }
+
+  @Test func `in a table of proven services, the machine with the most loses its oldest one to a newcomer`() throws {
+    let stage = try Stage()
+    let services = try proven(stage)
+    #expect(stage.find(Stage.key(9999)) != nil)
+    let evicted = services.indices.filter { stage.discovery.table.find(services[$0].key) == nil }
+    #expect(evicted.count == 1 && evicted[0] < 4)
+    #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
+  }
+
+  @Test func `a flood of names evicts one proven service at most`() throws {
+    let stage = try Stage()
+    let services = try proven(stage)
+    for number in 10_000..<10_500 { #expect(stage.find(Stage.key(number)) != nil) }
+    #expect(services.count { stage.discovery.table.find($0.key) == nil } == 1)
   }
 
   @Test func `an incoming dial proves the node's service at that machine and no other`() throws {
@@ -446,7 +463,7 @@ struct ServiceTableTests {
     let table = ServiceTable()
     for number in 0..<3 {
       let service = table.insert(Stage.key(number), evicting: { _ in })
-      service?.phase = .resting(until: Instant(nanoseconds: UInt64(9 - number)))
+      service.phase = .resting(until: Instant(nanoseconds: UInt64(9 - number)))
     }
     #expect(table.nextToLookUp(Instant(nanoseconds: 100)) === table.services[2])
   }
@@ -454,7 +471,7 @@ struct ServiceTableTests {
   @Test func `a resting service is looked up again when its rest ends`() {
     let table = ServiceTable()
     let service = table.insert(Stage.key(1), evicting: { _ in })
-    service?.phase = .resting(until: Instant(nanoseconds: 100))
+    service.phase = .resting(until: Instant(nanoseconds: 100))
     #expect(table.nextDeadline == Instant(nanoseconds: 100))
     #expect(table.nextToLookUp(Instant(nanoseconds: 99)) == nil)
     #expect(table.nextToLookUp(Instant(nanoseconds: 100)) === service)

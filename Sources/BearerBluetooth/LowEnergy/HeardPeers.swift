@@ -12,7 +12,8 @@ struct HeardPeers {
   /// - the unlinked peer that has been silent longest, if for more than `replaceableAfter`;
   /// - the unlinked peer with the most dials that led to no node, if no node ever proved its key there;
   /// - the unlinked peer that was found first, if more than `replaceableAfter` ago, and if no node ever proved its key
-  ///   there.
+  ///   there;
+  /// - the unlinked peer that was found first, if a node proved its key at each unlinked peer.
   static let entriesMax = 64
   /// The scanning time without an advertisement after which an unlinked peer is removed: about three scans.
   static let lostAfter = TimeSpan.seconds(30)
@@ -91,7 +92,9 @@ struct HeardPeers {
       entries.append(entry)
       return Change(found: candidate)
     }
-    guard let index = stalest(heardAt) ?? mostFruitless ?? longestUnproven(heardAt) else { return .none }
+    guard let index = stalest(heardAt) ?? mostFruitless ?? longestUnproven(heardAt) ?? longestProven else {
+      return .none
+    }
     let former = entries.remove(at: index)
     entries.append(entry)
     return Change(lost: former.withheldUntil == nil ? former.candidate : nil, found: candidate)
@@ -180,6 +183,13 @@ struct HeardPeers {
     entries.firstIndex {
       !$0.isLinked && !$0.isProven && clock.nanoseconds - $0.foundAt.nanoseconds > Self.replaceableAfter.nanoseconds
     }
+  }
+
+  /// If a node proved its key at each unlinked peer, the one that was found first: one machine may have many keys and
+  /// addresses. The newcomer in its place is unproven, so no further proven peer gives way until that changes.
+  private var longestProven: Int? {
+    if entries.contains(where: { !$0.isLinked && !$0.isProven }) { return nil }
+    return entries.firstIndex { !$0.isLinked }
   }
 
   private func stalest(_ clock: TimeSpan) -> Int? {

@@ -108,13 +108,16 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.heard(device(1000), hint: 7, after(1)) == .init(lost: candidate(5, 9), found: candidate(1000, 7)))
 }
 
-@Test func `a peer that is linked or proven gives way to nobody`() {
+@Test func `a peer that is linked gives way to nobody, and one that is proven not before the others`() {
   var table = advertised(until: 13)
   for address in 0..<UInt64(HeardPeers.entriesMax) {
     if address % 2 == 0 { table.linked(device(address), true, after(13)) } else { table.proved(device(address)) }
     _ = table.dialled(device(address), after(13))
   }
-  #expect(table.heard(device(1000), hint: 7, after(13)) == .none)
+  #expect(table.heard(device(1000), hint: 7, after(13)) == .init(lost: candidate(1, 9), found: candidate(1000, 7)))
+  for address in 0..<UInt64(HeardPeers.entriesMax) { table.linked(device(address), true, after(13)) }
+  table.linked(device(1000), true, after(13))
+  #expect(table.heard(device(1001), hint: 7, after(13)) == .none)
 }
 
 @Test func `a peer that is withheld is not lost twice`() {
@@ -180,4 +183,16 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   table.proved(device(1))
   #expect(table.heard(device(1), hint: 7, after(1)).found == candidate(1, 7))
   #expect(table.dialled(device(1), after(1)) == nil)
+}
+
+@Test func `if nodes proved their keys at all peers of a full table, the one that was found first gives way`() {
+  var table = HeardPeers()
+  for number in 1...64 {
+    _ = table.heard(device(UInt64(number)), hint: UInt64(number), .zero)
+    table.proved(device(UInt64(number)))
+  }
+  table.linked(device(1), true, .zero)
+  #expect(table.heard(device(100), hint: 100, after(1)) == .init(lost: candidate(2, 2), found: candidate(100, 100)))
+  // The newcomer is unproven, so no further proven peer gives way to a flood of addresses.
+  for number in 101...200 { #expect(table.heard(device(UInt64(number)), hint: 0, after(2)) == .none) }
 }
