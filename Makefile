@@ -60,11 +60,11 @@ test-image: ## test the card images of all boards, and on the virtual board: fir
 	CAUSEWAY_UPDATE_KEY=build/image/key/update.key python3 Tests/Image/image_test.py
 	for board in rpi4 rpi-zero-2w; do board/build/image/build.sh $$board && python3 Tests/Image/card_test.py $$board || exit 1; done
 
-test-package: build ## test the package on Debian 12 and 13, the scripts for OpenRC, BusyBox and sysvinit, and a card's update script
+test-package: build ## test the package on Debian 12 and 13, the scripts for OpenRC, BusyBox and sysvinit, and a card's scripts for updates and the first start
 	@board/build/host-packages.sh amd64 arm64 package
 	python3 Tests/Package/deb_test.py
 	python3 Tests/Package/init_test.py
-	python3 Tests/Image/slots_test.py Configuration Contents
+	python3 Tests/Image/slots_test.py Configuration Contents FirstStart
 
 test-lab: build ## run every scenario of Tests/Lab/scenarios in the radio lab, and one of them on aarch64
 	@board/build/host-packages.sh amd64 arm64

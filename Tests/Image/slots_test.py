@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The shell scripts of an image, tested without a board: slots_test.py [CLASS…]
 
-`slots` and `causeway-update` run in a directory, with stubs in place of mount, rauc and systemctl. The class `Bundles` makes
-bundles with RAUC of Debian 12 and of Debian 13. It needs root: mmdebstrap fetches the root of each release from the archive
+`slots`, `causeway-update` and `causeway-first-start` run in a directory, with stubs in place of mount, rauc and systemctl. The class
+`Bundles` makes bundles with RAUC of Debian 12 and of Debian 13. It needs root: mmdebstrap fetches the root of each release from the archive
 that apt uses."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -235,6 +236,94 @@ class Contents(Stand):
             (self.path / name).rename(self.update / name)
         (self.update / "slot.img").write_bytes(bytes(100001))
         self.refused(f"its slot does not fit into {self.device}")
+
+
+class FirstStart(unittest.TestCase):
+    """The first start of a card, with causeway-first-start. The first partition is a directory."""
+
+    STUBS = {
+        "mount": '[ ! -e "$STAND/broken" ]', "umount": "exit 0", "sync": "exit 0",
+        # The owners of a card's files do not exist here.
+        "install": 'while [ "$1" != "" ]; do case $1 in -o | -g) shift 2 ;; -D) shift ;; -m) shift 2 ;; *) break ;; esac; done; cp "$1" "$2"',
+        "ssh-keygen": 'while [ $# -gt 1 ]; do shift; done; echo key > "$1"; echo key > "$1.pub"',
+        "causeway": 'echo "$*" >> "$STAND/leds"; cat "$4" >> "$STAND/leds"',
+    }
+    PLACES = ("/etc/causeway", "/etc/ssh/keys", "/etc/machine-id", "/usr/share/causeway", "/dev/causeway-boot", "/data", "/run", "/boot")
+    BOARD = ("config.txt", "cmdline.txt", "tryboot.txt", "start4.elf", "fixup4.dat", "bootcode.bin", "a", "b")
+
+    def setUp(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="causeway-first-"))
+        self.addCleanup(shutil.rmtree, self.path)
+        for place in (*self.PLACES, "/bin"):
+            (self.path / place[1:]).mkdir(parents=True)
+        for name, body in self.STUBS.items():
+            (self.path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+            (self.path / "bin" / name).chmod(0o755)
+        text = (ROOT / "usr/sbin/causeway-first-start").read_text()
+        for place in self.PLACES:
+            self.assertRegex(text, rf"(?<![\w-]){place}")
+            text = re.sub(rf"(?<![\w/-]){place}(?![\w-])", str(self.path / place[1:]), text)
+        (self.path / "start").write_text(text)
+        (self.path / "usr/share/causeway/causeway.conf").write_text("the default\n")
+        (self.path / "data/machine-id").write_text("1\n")
+        self.boot, self.configuration, self.leds = self.path / "boot", self.path / "etc/causeway/causeway.conf", self.path / "leds"
+        self.keys = self.path / "etc/ssh/keys/authorized_keys"
+        for name in self.BOARD:
+            (self.boot / name).write_text("the board's\n")
+        (self.boot / "authorized_keys").write_text("a key\n")
+
+    def start(self, code):
+        done = subprocess.run(["/bin/sh", self.path / "start"], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=30,
+                              env={**os.environ, "PATH": f"{self.path / 'bin'}:{os.environ['PATH']}", "STAND": str(self.path)})
+        self.assertEqual(done.returncode, code, done.stdout)
+        self.assertEqual(self.keys.read_text() if self.keys.exists() else "", "" if (self.path / "broken").exists() else "a key\n")
+        return done.stdout
+
+    def installed(self):
+        return self.configuration.read_text() if self.configuration.exists() else None
+
+    def test_the_configuration_of_the_card_is_installed_and_without_one_the_default(self):
+        self.assertEqual((self.start(0), self.installed()), ("", "the default\n"))
+        self.configuration.unlink()
+        (self.boot / "causeway.conf").write_text("mine\n")
+        (self.boot / "wpa_supplicant.conf").write_text("another program's\n")
+        self.assertEqual((self.start(0), self.installed()), ("", "mine\n"))
+        self.assertFalse(self.leds.exists())
+
+    def test_a_configuration_with_a_wrong_name_stops_the_box_until_it_is_renamed(self):
+        for name in ("causeway.conf.txt", "CAUSEWAY.CONF.TXT", "Causeway.Conf", "causeway.txt", "causeway", "causeway (1).conf", "causway.conf",
+                     "box.conf", "box.CONF.txt", "my.config"):
+            with self.subTest(name):
+                (self.boot / name).write_text("mine\n")
+                self.assertEqual(self.start(1), f"causeway: no configuration: the first partition has “{name}” and no causeway.conf; "
+                                 "rename or remove the file\n")
+                self.assertIsNone(self.installed())
+                self.assertRegex(self.leds.read_text(), r"^leds --ended --config \S+\n\[board\]\nstatus-led = ACT\n$")
+                (self.boot / name).rename(self.boot / "causeway.conf")
+                self.assertEqual((self.start(0), self.installed()), ("", "mine\n"))
+                for path in (self.boot / "causeway.conf", self.configuration, self.leds):
+                    path.unlink()
+
+    def test_a_wrong_name_on_a_card_that_has_its_configuration_stops_nothing(self):
+        self.start(0)
+        (self.boot / "causeway.conf.txt").write_text("mine\n")
+        self.assertEqual((self.start(0), self.installed()), ("", "the default\n"))
+
+    def test_files_of_editors_and_updates_are_no_configuration(self):
+        for name in ("._causeway.conf", ".causeway.conf.swp", "causeway.update", "notes.txt"):
+            (self.boot / name).write_text("x\n")
+        self.assertEqual((self.start(0), self.installed()), ("", "the default\n"))
+
+    def test_no_sign_of_the_name_steers_the_terminal(self):
+        (self.boot / "causeway\x1b[2J\n.conf").write_text("mine\n")
+        self.assertIn("has “causeway?[2J?.conf” and", self.start(1))
+
+    def test_a_first_partition_that_cannot_be_mounted_stops_the_box(self):
+        (self.path / "broken").touch()
+        self.assertEqual(self.start(1), "causeway: the card's first partition cannot be mounted\n")
+        self.assertIsNone(self.installed())
+        self.assertTrue(self.leds.exists())
 
 
 class Bundles(unittest.TestCase):
