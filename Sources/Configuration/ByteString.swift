@@ -9,7 +9,8 @@ public struct ByteString {
 
   public init(_ string: String) { bytes = Array(string.utf8)[...] }
 
-  public init(_ zeroTerminated: UnsafePointer<CChar>) {
+  /// The label keeps an array literal from being passed as a pointer.
+  public init(zeroTerminated: UnsafePointer<CChar>) {
     let raw = UnsafeRawBufferPointer(start: zeroTerminated, count: strlen(zeroTerminated))
     bytes = Array(raw)[...]
   }

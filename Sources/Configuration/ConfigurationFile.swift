@@ -211,5 +211,8 @@ private func handleEntry(
   _ value: UnsafePointer<CChar>, _ line: CInt
 ) -> CInt {
   let reader = Unmanaged<ConfigurationReader>.fromOpaque(user!).takeUnretainedValue()
-  return reader.entry(ByteString(section), ByteString(name), ByteString(value), line: line) ? 1 : 0
+  return reader.entry(
+    ByteString(zeroTerminated: section), ByteString(zeroTerminated: name), ByteString(zeroTerminated: value), line: line
+  )
+    ? 1 : 0
 }
