@@ -152,7 +152,7 @@ private final class ConfigurationReader {
     let index = keys.firstIndex { section.equals($0.section) && name.equals($0.name) }
     guard let index else {
       let shown = shown(line, keys)
-      let typed = shown.quoted(key: name, in: section)
+      let typed = shown.quoted(key: name)
       if section.isEmpty {
         return fail(line, "\(typed ?? "a key") precedes the first [section]", accepted: sectionNames(keys))
       }

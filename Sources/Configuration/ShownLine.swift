@@ -4,11 +4,17 @@
 /// passphrase can be anywhere in a line. So the complete line is examined before any message about the line is built:
 ///
 /// - If a line contains a word for a secret, nothing of the line is shown.
-/// - If a line contains no word for a secret, only words that cannot be a secret are shown.
+/// - If a line contains no word for a secret, only words that cannot be a secret are shown: known keys, words that are
+///   similar to a known key or section, and text that is too short for a secret.
+///
+/// The rules are the same in every section, because a passphrase can be in a line of any section.
 struct ShownLine {
   /// Whether the line contains a word for a secret. If the line contains a word for a secret, nothing of the line is
   /// shown.
   let mayHoldSecret: Bool
+  /// Whether the complete line is too short for a secret. A short word of a longer line can be a part of a secret that
+  /// contains a blank, “=” or “:”.
+  private let isShort: Bool
   private let keys: [ConfigurationKey]
 
   /// Words that usually precede a secret. The names of secret keys are treated in the same way. The comparison ignores
@@ -16,14 +22,13 @@ struct ShownLine {
   private static let markers: [StaticString] = ["pass", "psk", "secret", "key=", "key:"]
   /// The minimum length of a secret in bytes. This minimum is the minimum length of a WPA passphrase.
   private static let secretBytesMin = 8
-  /// The maximum length in bytes of a value that is shown.
-  private static let wordBytesMax = 32
   /// The maximum length in bytes of an unknown key or section that is shown.
   private static let nameBytesMax = 24
 
   init(_ line: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) {
     self.keys = keys
     let text = Self.folded(line)
+    isShort = text.bytes.count < Self.secretBytesMin
     mayHoldSecret =
       Self.markers.contains { text.contains($0) } || keys.contains { $0.isSecret && text.contains($0.name) }
   }
@@ -45,23 +50,22 @@ struct ShownLine {
     shows(value, of: key) ? "“\(value.string)”" : "this value"
   }
 
-  /// Whether a rejected value is shown. The value must be one word. In a section with secret keys, the value must also
-  /// be too short for a secret.
+  /// Whether a rejected value is shown. The value must be one word that is too short for a secret.
   func shows(_ value: ByteString, of key: ConfigurationKey) -> Bool {
     if mayHoldSecret || key.isSecret { return false }
     let isWord = value.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
-    let bytesMax = hasSecrets(ByteString("\(key.section)")) ? Self.secretBytesMin - 1 : Self.wordBytesMax
-    return isWord && value.bytes.count <= bytesMax
+    return isWord && value.bytes.count < Self.secretBytesMin
   }
 
-  /// An unknown key in quotes, or nil if the key must not be shown.
-  func quoted(key name: ByteString, in section: ByteString) -> String? {
-    guard !mayHoldSecret, isName(name), !hasSecrets(section) || nearest(name, in: section) != nil else { return nil }
+  /// An unknown key in quotes, or nil if the key must not be shown. The key is shown if it is similar to a known key of
+  /// any section.
+  func quoted(key name: ByteString) -> String? {
+    guard !mayHoldSecret, isName(name), isShort || nearest(name, in: ByteString([])) != nil else { return nil }
     return "“\(name.string)”"
   }
 
-  /// The known key that the operator probably meant, or nil if no known key is similar. A known key can always be
-  /// shown.
+  /// The known key that the operator probably meant, or nil if no known key is similar. An empty `section` stands for
+  /// all sections. A known key can always be shown.
   func nearest(_ name: ByteString, in section: ByteString) -> StaticString? {
     var best: (name: StaticString, distance: Int)?
     for key in keys where section.isEmpty || section.equals(key.section) {
@@ -75,14 +79,9 @@ struct ShownLine {
   func section(_ section: ByteString) -> String {
     let end = section.bytes.firstIndex { $0 == 0x20 || $0 == 0x09 } ?? section.bytes.endIndex
     let word = ByteString(section.bytes[..<end])
-    let isShort = word.bytes.count < Self.secretBytesMin
     let isNear = keys.contains { Self.distance(word, $0.section) <= Self.distanceMax($0.section) }
     guard !mayHoldSecret, isName(word), isShort || isNear else { return "…" }
     return end == section.bytes.endIndex ? word.string : "\(word.string) …"
-  }
-
-  private func hasSecrets(_ section: ByteString) -> Bool {
-    section.isEmpty || keys.contains { $0.isSecret && section.equals($0.section) }
   }
 
   /// Whether the text consists of letters and hyphens.

@@ -113,7 +113,7 @@ func `bluetooth classic is used beside low energy or alone`(_ word: String, _ is
 
 @Test func `an unknown key is refused with those that exist`() {
   #expect(
-    refusal("[discovery]\nmdns = yes")
+    refusal("[discovery]\nmdns = x")
       == "box.conf:2: [discovery] has no key “mdns”; expected dns-sd")
 }
 

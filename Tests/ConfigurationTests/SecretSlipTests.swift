@@ -44,24 +44,44 @@ private func slips(_ section: String, _ secret: String) -> [String] {
     "[\(section)] passphrase = \(secret)\n", "passphrase \(secret) = \(secret)\n",
     "[node]\n\(section).passphrase.\(secret) = x\n",
     "[node]\ndisplay-name = a\n[\(section)]\nmode=client\npassphrase = \(secret)\n",
-    "[\(section) \(secret)]\n", "[\(secret)]\n", "[\(secret)\n", "\(secret) = x\n",
+    "[\(section) \(secret)]\n", "[\(secret)]\n", "[\(secret)\n", "\(secret) = x\n", "[\(secret) horse]\n",
+    "[horse \(secret)]\n", "[horse] \(secret)\n",
     "[node]\ndisplay-name = attic passphrase = \(secret)\n", "[node]\ndiscovery-info = passphrase=\(secret)\n",
     "[node]\n\(secret) = passphrase\n", "[ip]\nport = psk=\(secret)\n",
   ]
 }
 
-struct SecretSlipTests {
-  private static let passphrases = ["korrekt=pferd", "Zt9kQw2pXy7L", "correcthorse"]
+/// All keys of a section with a passphrase as their value. Lines that the key accepts are left out.
+private func rejected(_ section: String, _ secret: String) -> [String] {
+  var texts: [String] = []
+  for key in configurationKeys where "\(key.section)" == section && !key.isSecret {
+    var unused = Configuration()
+    if !key.set(&unused, ByteString(secret)) { texts.append("[\(section)]\n\(key.name) = \(secret)\n") }
+  }
+  return texts
+}
 
-  @Test(arguments: ["wifi-direct", "mesh"], passphrases)
-  func `an error shows no part of a passphrase, wherever a slip has put it`(_ section: String, _ secret: String) {
-    for text in slips(section, secret) { #expect(!shows(said(text), secret), "\(text): \(said(text))") }
+struct SecretSlipTests {
+  private static let passphrases = [
+    "korrekt=pferd", "Zt9kQw2pXy7L", "correcthorse", "correcthorsebattery", "korrekt pferd",
+  ]
+  private static var sections: [String] {
+    var names: [String] = []
+    for key in configurationKeys where !names.contains("\(key.section)") { names.append("\(key.section)") }
+    return names
   }
 
-  @Test(arguments: ["wifi-direct", "mesh"], passphrases)
+  @Test(arguments: sections, passphrases)
+  func `an error shows no part of a passphrase, wherever a slip has put it`(_ section: String, _ secret: String) {
+    for text in slips(section, secret) + rejected(section, secret) {
+      #expect(!shows(said(text), secret), "\(text): \(said(text))")
+    }
+  }
+
+  @Test(arguments: sections, passphrases)
   func `a support bundle shows no part of a passphrase, wherever a slip has put it`(_ section: String, _ secret: String)
   {
-    for text in slips(section, secret) {
+    for text in slips(section, secret) + rejected(section, secret) {
       let excerpt = ConfigurationExcerpt(of: Array(text.utf8), keepsIdentities: true)
       let shown = String(decoding: excerpt.text, as: UTF8.self)
       #expect(!shows(shown, secret), "\(text): \(shown)")
@@ -93,20 +113,28 @@ struct SecretSlipTests {
       said("[mesh]\nfrequenzy = 1").hasPrefix("box.conf:2: [mesh] has no key “frequenzy” (did you mean “frequency”?)"))
     #expect(said("[mesh]\npassprase = x").hasPrefix("box.conf:2: [mesh] has no such key (did you mean “passphrase”?)"))
     #expect(said("[mesh]\nnothing = x").hasPrefix("box.conf:2: [mesh] has no such key; expected "))
+    #expect(said("[ip]\nnothing = x").hasPrefix("box.conf:2: [ip] has no such key; expected "))
+    #expect(said("[ip]\nfrequency = 1").hasPrefix("box.conf:2: [ip] has no key “frequency”; expected enabled, "))
+    #expect(said("[ip]\nmtu = 9").hasPrefix("box.conf:2: [ip] has no key “mtu”; expected enabled, "))
     #expect(said("nothing = 1").hasPrefix("box.conf:1: a key precedes the first [section]; expected "))
   }
 
   @Test func `a rejected value is shown where it cannot be a passphrase`() {
-    #expect(said("[ip]\nport = 99999-at-least").contains("“99999-at-least” is not accepted"))
-    #expect(said("[ip]\nport = 1 2").contains("this value is not accepted"))
-    #expect(said("[ip]\nport = \(String(repeating: "9", count: 33))").contains("this value is not accepted"))
-    #expect(said("[mesh]\nfrequency = 1234567").contains("“1234567” is not accepted"))
-    #expect(said("[mesh]\nfrequency = 12345678").contains("this value is not accepted"))
+    for (section, key) in [("ip", "port"), ("mesh", "frequency"), ("journal", "size")] {
+      #expect(said("[\(section)]\n\(key) = 1234567").contains("“1234567” is not accepted"))
+      #expect(
+        said("[\(section)]\n\(key) = 12345678").hasPrefix(
+          "box.conf:2: [\(section)] \(key): this value is not accepted; "))
+      #expect(said("[\(section)]\n\(key) = 1 2").contains("this value is not accepted"))
+      #expect(said("[\(section)]\n\(key) = key=abc").contains("this value is not accepted"))
+    }
   }
 
   @Test func `an unknown section is shown up to its first space`() {
     #expect(said("[mehs]\n").contains("unknown section [mehs]; expected [node], "))
     #expect(said("[ip 4]\n").contains("unknown section [ip …]; expected [node], "))
     #expect(said("[somewhere]\n").contains("unknown section […]; expected [node], "))
+    #expect(said("[wlan]\n").contains("unknown section [wlan]; expected [node], "))
+    #expect(said("[wlan0 wlan1]\n").contains("unknown section […]; expected [node], "))
   }
 }
