@@ -34,7 +34,8 @@ enum ControlClosing: UInt8 {
 
 /// One client of the control socket.
 final class ControlConnection: EventSource {
-  /// The maximum number of requests received in one pass of the event loop.
+  /// The maximum number of requests received in one pass of the event loop. `ControlServer.mayAsk` allows only the
+  /// operator more than one.
   private static let packetsPerCall = 4
 
   let serial: UInt32
@@ -181,6 +182,7 @@ final class ControlConnection: EventSource {
       }
       server.journal.record(
         .debug, .controlRequest, at: server.loop.now, UInt64(server.buffer[0]), user.processID)
+      server.noteRequest(user)
       handle(request)
     }
   }
@@ -242,7 +244,6 @@ final class ControlConnection: EventSource {
   /// reading would fill its queue.
   private func answer(_ json: () -> [UInt8]) {
     if !queue.isEmpty { return close(.overflow) }
-    server?.noteAnswer(user)
     let text = json()
     var offset = 0
     while offset < text.count {

@@ -52,9 +52,9 @@ public final class ControlServer: EventSource, FrameTap {
   /// The clients that capture frames.
   private var capturing: [ControlConnection] = []
   private var serial: UInt32 = 0
-  /// The users who received an answer in JSON in the pass of the event loop that began at `answeredAt`; see `mayAsk`.
-  private var answered: [uid_t] = []
-  private var answeredAt = Instant.zero
+  /// The users of whom a request was read in the pass of the event loop that began at `askedAt`; see `mayAsk`.
+  private var asked: [uid_t] = []
+  private var askedAt = Instant.zero
   /// A buffer for one request, with one more byte to detect requests that are too long.
   var buffer = [UInt8](repeating: 0, count: ControlProtocol.requestBytesMax + 1)
 
@@ -135,17 +135,18 @@ public final class ControlServer: EventSource, FrameTap {
     return ControlProtocol.outstanding.mayTake(1, held: ofUser, taken: all, isFavoured: user.isOperator)
   }
 
-  /// Whether requests of a user are read in this pass of the event loop. An answer in JSON can take milliseconds, so a
-  /// user gets one per pass. Users who request continuously thus leave time to others. The operator is exempt.
+  /// Whether a request of a user is read in this pass of the event loop. An answer in JSON or a list of all peers can
+  /// take milliseconds, so a pass reads one request of each user, over all connections of the user. Users who request
+  /// continuously thus leave time to others. The operator is exempt.
   func mayAsk(_ user: UnixUser) -> Bool {
-    user.isOperator || answeredAt != loop.now || !answered.contains(user.userID)
+    user.isOperator || askedAt != loop.now || !asked.contains(user.userID)
   }
 
-  /// Records that a user receives an answer in JSON in this pass of the event loop.
-  func noteAnswer(_ user: UnixUser) {
-    if answeredAt != loop.now { answered = [] }
-    answeredAt = loop.now
-    answered.append(user.userID)
+  /// Records that a request of a user was read in this pass of the event loop.
+  func noteRequest(_ user: UnixUser) {
+    if askedAt != loop.now { asked = [] }
+    askedAt = loop.now
+    asked.append(user.userID)
   }
 
   /// The reason why a user may not start a capture, or nil.

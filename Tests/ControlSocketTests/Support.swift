@@ -32,8 +32,11 @@ func peer(_ id: NodeID, _ name: String, info: [String] = [], hops: UInt8 = 1) ->
 /// A node that answers the control server as the test specifies.
 final class FakeNode: ControlDelegate {
   var peers: [PeerStatus] = []
+  /// The number of calls for the status, peers, ways, probes, applications and explanations.
+  var calls = 0
 
   func controlStatus() -> StatusSnapshot {
+    calls += 1
     var snapshot = StatusSnapshot(
       box: BoxStatus(
         name: "box", id: aliceID, epoch: 7, version: "1", serviceType: "causeway", isRelay: true, uptimeSeconds: 75,
@@ -42,17 +45,22 @@ final class FakeNode: ControlDelegate {
     return snapshot
   }
   func controlIdentity() -> (id: NodeID, name: String) { (aliceID, "alice") }
-  func controlPeers() -> [PeerStatus] { peers }
+  func controlPeers() -> [PeerStatus] {
+    calls += 1
+    return peers
+  }
   /// The outcome that each probe has at once. Nil if a probe ends later.
   var outcome: ProbeOutcome?
   var probed: [(node: NodeID, token: UInt64)] = []
   func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome? {
+    calls += 1
     probed.append((node, token))
     return outcome
   }
 
   func controlWay(to node: NodeID) -> [ControlHop] {
-    node == bobID
+    calls += 1
+    return node == bobID
       ? [
         ControlHop(node: aliceID, bearer: .ethernet, name: "alice"),
         ControlHop(node: bobID, bearer: .bluetoothLE, name: "bob"),
@@ -84,9 +92,13 @@ final class FakeNode: ControlDelegate {
   var controlIsSettled = true
 
   var applications: [ApplicationStatus] = []
-  func controlApplications() -> [ApplicationStatus] { applications }
+  func controlApplications() -> [ApplicationStatus] {
+    calls += 1
+    return applications
+  }
   var explained: [(NodeID, NodeID)] = []
   func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8] {
+    calls += 1
     explained.append((from, to))
     return Array("{}\n".utf8)
   }

@@ -221,6 +221,8 @@ ROWS = [
     Row("the number of captures has no limit", "Sources/ControlSocket/ControlConnection.swift",
         "refusal = server.captureRefusal(user)", "refusal = nil",
         "ControlSocketTests.CaptureRequestTests"),
+    Row("requests of a user on the control socket take no turns", "Sources/ControlSocket/ControlConnection.swift",
+        "      server.noteRequest(user)\n", "", "ControlSocketTests.RequestTurnTests"),
     Row("a capture's link filter is ignored", "Sources/Capture/CaptureQueue.swift",
         "if let link, passage.slot != Int(link) { return false }", "", "CaptureTests.CaptureQueueTests"),
     Row("frames dropped by a capture are not counted", "Sources/Capture/CaptureQueue.swift",
