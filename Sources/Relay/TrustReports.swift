@@ -37,7 +37,7 @@ final class TrustReports {
       unpinnedReported = trust.unpinnedCount
       journal.report(
         .warning, at: now, "trust",
-        "a peer is linked without a pin: too many new names in a short time, or all pins are in use")
+        "a peer is linked without a pin of its name: too many new names in a short time, or all pins are in use")
     }
     if deniedSeen != trust.lists.map({ $0.serial }) {
       deniedSeen = trust.lists.map { $0.serial }

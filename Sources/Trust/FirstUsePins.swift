@@ -1,6 +1,6 @@
 import Primitives
 
-/// Limits the rate at which trust on first use pins new keys. Each address has a rate, and each bearer has a rate,
+/// Limits the rate at which trust on first use pins new keys, and new names of pinned keys. Each address has a rate, and each bearer has a rate,
 /// because a machine can invent any number of addresses. The limits affect only pins. A key without a pin still gets
 /// its link, so earlier peers cannot lock out later peers.
 struct FirstUsePins {
@@ -11,7 +11,7 @@ struct FirstUsePins {
 
   init() { bearers = [TokenBucket](repeating: TokenBucket(), count: Int(BearerKind.bluetoothClassic.rawValue) + 1) }
 
-  /// Returns true and charges one pin if a name may be pinned to a new key now.
+  /// Returns true and charges one pin if a name may be pinned to a key now.
   mutating func take(_ proof: KeyProof) -> Bool {
     let bearer = Int(proof.bearer.advertised.rawValue)
     guard bearers[bearer].hasToken(TrustLimits.bearerPinRate, now: proof.at) else { return false }

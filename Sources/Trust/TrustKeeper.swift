@@ -126,14 +126,18 @@ public final class TrustKeeper: PeerJudge {
   private func pinAtFirstUse(_ pin: Pin, _ proof: KeyProof) {
     // A key has at most one pin of first use, so a new name of the peer replaces the former name. Pins that the
     // operator set remain.
-    if let index = store.state.pins.firstIndex(where: { $0.node == pin.node && !$0.isByOperator }) {
-      alarms.rename(store.state.pins[index], to: pin)
-      store.state.pins[index] = pin
-    } else if store.state.pins.count < TrustLimits.pinsMax && firstUse.take(proof) {
-      store.state.pins.append(pin)
-    } else {
+    let former = store.state.pins.firstIndex { $0.node == pin.node && !$0.isByOperator }
+    // A new name costs as much of the rates as a new key, because each is written to the card. A key that alternates
+    // between names would otherwise wear the card.
+    guard former != nil || store.state.pins.count < TrustLimits.pinsMax, firstUse.take(proof) else {
       unpinnedCount &+= 1
       return
+    }
+    if let former {
+      alarms.rename(store.state.pins[former], to: pin)
+      store.state.pins[former] = pin
+    } else {
+      store.state.pins.append(pin)
     }
     hasUnsaved = true
   }

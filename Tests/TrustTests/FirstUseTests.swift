@@ -56,6 +56,35 @@ struct FirstUseTests {
     #expect(keeper.pins.count == 32)
   }
 
+  @Test func `a key that alternates between two names is written as rarely as new keys`() throws {
+    let keeper = try box.start()
+    func writes(_ count: Int, seconds: UInt64) throws -> Int {
+      var writes = 0
+      for number in 0..<count {
+        let proof = proof(from: 7, seconds: seconds)
+        #expect(keeper.refusal(of: id(1), named: name(number % 2 == 0 ? "one" : "two"), proof: proof) == nil)
+        if keeper.hasUnsaved { writes += 1 }
+        try keeper.saveIfChanged()
+      }
+      return writes
+    }
+    #expect(try writes(200, seconds: 1000) == 16)
+    #expect(try writes(200, seconds: 1599) == 0)
+    #expect(try writes(200, seconds: 1600) == 1)
+    // The name that was pinned last stays protected.
+    #expect(keeper.pins.map { $0.name } == [name("one")])
+    #expect(keeper.refusal(of: id(2), named: name("one"), proof: proof(from: 8, seconds: 1600)) == .keyChanged)
+  }
+
+  @Test func `an operators pin and the same name cost nothing of the rates`() throws {
+    let keeper = try box.start()
+    try keeper.pin(id(1), named: name("one"))
+    for _ in 0..<100 { come(keeper, 50..<51) { _ in 7 } }
+    for _ in 0..<100 { #expect(keeper.refusal(of: id(1), named: name("one"), proof: proof(from: 7)) == nil) }
+    come(keeper, 100..<200) { _ in 7 }
+    #expect(keeper.pins.count == 17)
+  }
+
   @Test func `who is not pinned is pinned when it comes later`() throws {
     let keeper = try box.start()
     come(keeper, 100..<133) { $0 }
