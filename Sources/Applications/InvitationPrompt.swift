@@ -50,25 +50,13 @@ final class InvitationPrompt {
     case .no: answer(invitation, peer, false)
     case .ask where questions.isOver: answer(invitation, peer, false)
     case .ask:
-      makePlace(for: peer)
       waiting.append(Question(invitation: invitation, peer: peer))
-      questions.ask(invitation.handle.number, question(invitation, peer))
+      let text = question(invitation, peer)
+      if let removed = questions.ask(invitation.handle.number, text, isVerified: peer.isVerified) {
+        answered(removed, false)
+      }
     }
   }
-
-  /// Makes room for a question about an unverified peer. If `strangersMax` such questions already wait, the oldest one
-  /// is declined.
-  private func makePlace(for peer: LocalPeer) {
-    let strangers = waiting.dropFirst().indices.filter { !waiting[$0].peer.isVerified }
-    guard !peer.isVerified, strangers.count >= Self.strangersMax else { return }
-    let oldest = waiting.remove(at: strangers[0])
-    questions.withdraw(oldest.invitation.handle.number, nil)
-    answer(oldest.invitation, oldest.peer, false)
-  }
-
-  /// The maximum number of questions about unverified peers that wait behind the shown question. Any node in reach can
-  /// cause them.
-  private static let strangersMax = 4
 
   /// Whether to accept a member of a merged session.
   func accepts(_ node: NodeID, _ peer: LocalPeer) -> Bool { rule.answer(node, peer) == .yes }
@@ -83,11 +71,13 @@ final class InvitationPrompt {
 
   /// Reads answers from the terminal.
   func readInput() {
-    questions.readInput { number, accepts in
-      guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == number }) else { return }
-      let question = waiting.remove(at: index)
-      answer(question.invitation, question.peer, accepts)
-    }
+    questions.readInput { number, accepts in answered(number, accepts) }
+  }
+
+  private func answered(_ number: UInt32, _ accepts: Bool) {
+    guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == number }) else { return }
+    let question = waiting.remove(at: index)
+    answer(question.invitation, question.peer, accepts)
   }
 
   private func answer(_ invitation: Invitation, _ peer: LocalPeer, _ accepts: Bool) {

@@ -369,7 +369,9 @@ final class Receiving {
     case .ask:
       transfer.asked()
       view.clear()
-      questions.ask(transfer.stream, offerQuestion(offer, peer, transfer.from.node, free))
+      let text = offerQuestion(offer, peer, transfer.from.node, free)
+      guard let removed = questions.ask(transfer.stream, text, isVerified: peer.isVerified) else { return }
+      self.transfer(removed)?.refuse(.declined, TextBuilder("newer offers wait for an answer"))
     }
   }
 

@@ -3,7 +3,8 @@ import Primitives
 import Terminal
 import Text
 
-/// Yes-or-no questions on a terminal, asked one after the other. The caller limits the number of questions.
+/// Yes-or-no questions on a terminal, asked one after the other in the order of `QuestionQueue`. The caller limits the
+/// number of questions about verified peers.
 ///
 /// An answer is valid only for the question that was on the screen when the answer was typed. A question accepts
 /// answers after the reading time of `QuestionQueue`. Earlier input is discarded.
@@ -26,11 +27,13 @@ public final class Prompts {
   public var isOver: Bool { input.isOver }
   public var isEmpty: Bool { queue.isEmpty }
 
-  /// Asks a question after all earlier questions are answered. `number` identifies the question in `readInput` and
-  /// `withdraw`.
-  public func ask(_ number: UInt32, _ text: TextBuilder) {
-    queue.add(number, text)
+  /// Asks a question when no other question is shown. `number` identifies the question in `readInput` and `withdraw`,
+  /// and `isVerified` states whether the question is about a peer whose key is verified. Returns the number of a
+  /// question that is removed without an answer because too many strangers' questions wait, or nil.
+  public func ask(_ number: UInt32, _ text: TextBuilder, isVerified: Bool) -> UInt32? {
+    let removed = queue.add(number, text, isVerified: isVerified)
     askNext()
+    return removed
   }
 
   /// Removes a question without an answer. If the question is on the screen, prints `notice` unless that is nil, and
@@ -102,7 +105,7 @@ public final class Prompts {
     defer { close(terminal) }
     let questions = Prompts(ProcessConsole(terminal: terminal))
     var answer: Bool?
-    questions.ask(0, text)
+    _ = questions.ask(0, text, isVerified: true)
     while answer == nil {
       questions.checkTime()
       if questions.waitForInput() { questions.readInput { _, accepts in answer = accepts } }

@@ -7,13 +7,21 @@ import Text
 /// A question accepts no answer until it has been shown for `readingTime`. A line that arrives earlier was meant for
 /// something else, so the caller drops the line and shows the question again. So an attacker cannot replace a question
 /// just before the user answers.
+///
+/// Questions about verified peers are shown before those about strangers. Only the newest `strangersMax` of the
+/// strangers' questions wait behind the shown one.
 public struct QuestionQueue {
   /// The time for which a question is shown before accepting an answer. Nobody reads a question faster.
   public static let readingTime = TimeSpan.seconds(1)
 
+  /// The maximum number of questions about strangers that wait behind the shown question. Any node in reach can cause
+  /// such questions, and a person answers few of them.
+  public static let strangersMax = 4
+
   private struct Question {
     let number: UInt32
     let text: TextBuilder
+    let isVerified: Bool
   }
 
   private enum State {
@@ -35,10 +43,23 @@ public struct QuestionQueue {
   /// The time at which the caller must call `readingTimeIsOver`, or `.never` if no question is in its reading time.
   public var deadline: Instant { if case .unread(let until) = state { until } else { .never } }
 
-  /// Appends a question. `number` identifies the question.
-  public mutating func add(_ number: UInt32, _ text: TextBuilder) {
-    questions.append(Question(number: number, text: text))
+  /// Adds a question. `number` identifies the question, and `isVerified` states whether the question is about a peer
+  /// whose key is verified. Returns the number of the question that is removed because too many strangers' questions
+  /// wait, or nil.
+  public mutating func add(_ number: UInt32, _ text: TextBuilder, isVerified: Bool) -> UInt32? {
+    let waiting = questions.indices.dropFirst(isShown ? 1 : 0)
+    let strangers = waiting.filter { !questions[$0].isVerified }
+    let question = Question(number: number, text: text, isVerified: isVerified)
+    if isVerified {
+      questions.insert(question, at: strangers.first ?? questions.endIndex)
+      return nil
+    }
+    questions.append(question)
+    return strangers.count < Self.strangersMax ? nil : questions.remove(at: strangers[0]).number
   }
+
+  /// Whether the first question is shown.
+  private var isShown: Bool { if case .idle = state { false } else { true } }
 
   /// The next question, which the caller must show. Returns nil if a question is already shown, or if the queue is
   /// empty.
@@ -60,8 +81,7 @@ public struct QuestionQueue {
   public mutating func remove(_ number: UInt32) -> Bool {
     guard let index = questions.firstIndex(where: { $0.number == number }) else { return false }
     questions.remove(at: index)
-    guard index == 0 else { return false }
-    if case .idle = state { return false }
+    guard index == 0, isShown else { return false }
     state = .idle
     return true
   }

@@ -64,9 +64,11 @@ final class FileSender {
   }
 
   /// The stream on which the sender offers its files.
-  var offer: LocalEvent {
+  var offer: LocalEvent { offer(from: bob, session: 2, stream: 70) }
+
+  func offer(from sender: MemberAddress, session: UInt32, stream: UInt32) -> LocalEvent {
     let name = ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: 1).name
-    return .stream(session: 2, stream: 70, from: bob, name)
+    return .stream(session: session, stream: stream, from: sender, name)
   }
 
   /// The next event for the receiver; nil if there is none now.

@@ -29,9 +29,9 @@ func connected(_ address: MemberAddress, _ peer: LocalPeer, session: UInt32 = 1)
 }
 
 /// The event that an application invites the command.
-func invited(by address: MemberAddress, _ peer: LocalPeer, rules: SessionRules) -> LocalEvent {
+func invited(by address: MemberAddress, _ peer: LocalPeer, rules: SessionRules, number: UInt32 = 90) -> LocalEvent {
   let invitation = Invitation(
-    handle: InvitationHandle(number: 90), from: address, to: 1, rules: rules, memberCount: 1, context: [],
+    handle: InvitationHandle(number: number), from: address, to: 1, rules: rules, memberCount: 1, context: [],
     deadline: .never)
   return .invited(service: 1, invitation, milliseconds: 30_000, peer)
 }

@@ -11,7 +11,7 @@ private func text(_ words: String) -> TextBuilder {
 
 private func queue(_ questions: String...) -> QuestionQueue {
   var queue = QuestionQueue()
-  for (number, question) in questions.enumerated() { queue.add(UInt32(number), text(question)) }
+  for (number, question) in questions.enumerated() { _ = queue.add(UInt32(number), text(question), isVerified: true) }
   return queue
 }
 
@@ -78,6 +78,33 @@ private let read = start + QuestionQueue.readingTime
     queue.readingTimeIsOver(read)
     #expect(queue.answer() == 0)
     #expect(queue.next(read)?.bytes == text("three?").bytes)
+  }
+
+  @Test func `questions about verified peers come before those about strangers`() {
+    var queue = QuestionQueue()
+    for (number, isVerified) in [false, false, true, false, true].enumerated() {
+      #expect(queue.add(UInt32(number), text("\(number)?"), isVerified: isVerified) == nil)
+      if number == 0 { _ = queue.next(start) }
+    }
+    var order: [UInt32] = []
+    var now = start
+    while !queue.isEmpty {
+      _ = queue.next(now)
+      now = now + QuestionQueue.readingTime
+      queue.readingTimeIsOver(now)
+      order.append(queue.answer()!)
+    }
+    #expect(order == [0, 2, 4, 1, 3])
+  }
+
+  @Test func `the newest four questions about strangers wait behind the one that is shown`() {
+    var queue = QuestionQueue()
+    #expect(queue.add(0, text("0?"), isVerified: false) == nil)
+    _ = queue.next(start)
+    for number in 1...4 { #expect(queue.add(UInt32(number), text("?"), isVerified: false) == nil) }
+    for number in 10...30 { #expect(queue.add(UInt32(number), text("?"), isVerified: true) == nil) }
+    for number in 5...9 { #expect(queue.add(UInt32(number), text("?"), isVerified: false) == UInt32(number - 4)) }
+    #expect(queue.removeAll() == [0] + (10...30) + (6...9).map { UInt32($0) })
   }
 
   @Test func `a question that was not shown yet is removed without a trace`() {
