@@ -228,7 +228,7 @@ let package = Package(
     tests("DHCPTests", ["DHCP", "Primitives"]),
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
-    tests("OperatorTests", ["Operator"]),
+    tests("OperatorTests", ["Primitives", "Text", "ControlSocket", "CommandLine", "Operator"]),
     tests("MonitorTests", ["Status", "Monitor", "Primitives", "Terminal"]),
     // The fuzz targets. A normal build runs them on the inputs of the corpus. The fuzzers are built with different
     // sanitizers, so each of the two programs imports only what its targets need.

@@ -17,7 +17,8 @@ func identityTrust(_ words: CommandWords) -> CInt {
       Pin a peer's key: it is accepted under every policy, and if it has a name, no other key is accepted under that \
       name. A peer given by its name is pinned with it.\u{0B}ID is a whole id or its first digits, at least 4. NAME \
       and first digits are searched among pins, peers, refused nodes and alarms; if several keys match, nothing is \
-      done.
+      done. Anybody can choose a name, and an id with given first digits. Therefore the command shows the whole id and \
+      where it was seen, and prompts on its terminal. A whole id needs no prompt; without a terminal, give the whole id.
       """,
     [
       CommandOption(
@@ -64,7 +65,8 @@ func identityAccept(_ words: CommandWords) -> CInt {
     "causeway identity accept", words, arguments: "ID", count: 1...1,
     help: """
       Accept the changed key of a pinned name: the key of an alarm is pinned under that name, in place of the old one. \
-      Ask the owner first.
+      Ask the owner first. “causeway identity alarms” shows the whole id. A name or the first digits of an id, at least \
+      4, need a terminal, on which the command prompts.
       """)
   return settle(.accept, options)
 }
@@ -86,12 +88,6 @@ func identityDismiss(_ words: CommandWords) -> CInt {
   return settle(.dismiss, options)
 }
 
-/// The key that a word of the command line identifies. `name` is the word if it is a name; otherwise empty.
-private struct Target {
-  var id: NodeID
-  var name: String
-}
-
 /// Carries out an operation through the daemon, which owns the state directory. If no daemon runs, the command changes
 /// the state directory itself.
 private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
@@ -107,27 +103,43 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
     } catch {
       throw CommandError(saying: error.text)
     }
-    let word = options.words[0]
     guard let keeper else {
       let client = try options.client.connect()
-      let target = try target(operation, word, store.pins, try seen(client))
-      if operation == .revoke { try confirmRevocation(of: target, word, options) }
-      return try askDaemon(operation, target, options.name, client)
+      // `untrust` can remove only pins, so it ignores other keys.
+      let others = operation == .unpin ? [] : try seen(client)
+      let target = try target(operation, options, store.pins.map { TrustCandidate($0) } + others)
+      return try askDaemon(operation, target, client)
     }
-    let target = try target(operation, word, store.pins, [])
-    if operation == .revoke { try confirmRevocation(of: target, word, options) }
+    let target = try target(operation, options, store.pins.map { TrustCandidate($0) })
     do throws(TrustError) {
-      show("", try keeper.carryOut(operation, target.id, name: options.name.utf8.isEmpty ? target.name : options.name))
+      show("", try keeper.carryOut(operation, target.id, name: target.name))
     } catch {
       throw CommandError(saying: error.text)
     }
   }
 }
 
+/// The key that the command line identifies, with the name of the operation, after the operator has confirmed the key
+/// if the operation needs this.
+private func target(
+  _ operation: TrustOperation, _ options: IdentityOptions, _ candidates: [TrustCandidate]
+) throws(CommandError) -> TrustTarget {
+  let word = options.words[0]
+  var target = try trustTarget(operation, word, candidates)
+  if !options.name.utf8.isEmpty { target.name = options.name }
+  switch operation {
+  case .pin: try confirmPin(of: target, word, as: target.name, ask: Prompts.askAndWait)
+  case .accept: try confirmPin(of: target, word, as: "", ask: Prompts.askAndWait)
+  case .revoke: try confirmRevocation(of: target, word, options)
+  case .unpin, .keep, .dismiss: break
+  }
+  return target
+}
+
 /// Asks the operator on the controlling terminal for confirmation, because a revocation cannot be undone. A script
 /// without a terminal must give the full id or `--yes`.
 private func confirmRevocation(
-  of target: Target, _ word: String, _ options: IdentityOptions
+  of target: TrustTarget, _ word: String, _ options: IdentityOptions
 ) throws(CommandError) {
   if options.isConfirmed { return }
   var question = TextBuilder()
@@ -152,69 +164,31 @@ private func confirmRevocation(
 private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
   run { () throws(CommandError) in
     let client = try options.client.connect()
-    var target = Target(id: .none, name: "")
-    if let word = options.words.first { target = try Operator.target(operation, word, [], try seen(client)) }
-    target.name = ""
-    try askDaemon(operation, target, "", client)
+    var chosen = TrustTarget(id: .none, name: "")
+    if !options.words.isEmpty { chosen = try target(operation, options, try seen(client)) }
+    chosen.name = ""
+    try askDaemon(operation, chosen, client)
   }
 }
 
-/// The keys of peers, refused nodes and alarms that the daemon knows, with their names.
-private func seen(_ client: ControlClient) throws(CommandError) -> [Target] {
+/// The keys of peers, refused nodes and alarms that the daemon knows.
+private func seen(_ client: ControlClient) throws(CommandError) -> [TrustCandidate] {
   do throws(AccessError) {
     let report = try StatusReport(client.status())
     defer { report.release() }
-    var targets: [Target] = []
-    for candidate in report.candidates() {
-      if let id = NodeIDSyntax.parse(ByteString(candidate.id)) { targets.append(Target(id: id, name: candidate.name)) }
+    var found: [TrustCandidate] = []
+    for seen in report.candidates() {
+      guard let id = NodeIDSyntax.parse(ByteString(seen.id)) else { continue }
+      found.append(TrustCandidate(id: id, name: seen.name, source: seen.source))
     }
-    return targets
+    return found
   } catch {
     throw CommandError(saying: error.text)
   }
 }
 
-/// The key that a word of the command line identifies. A full id of 32 digits identifies its key even if the key is
-/// unknown here; the word is then never taken as a name.
-private func target(
-  _ operation: TrustOperation, _ word: String, _ pins: [Pin], _ seen: [Target]
-) throws(CommandError) -> Target {
-  if let id = NodeIDSyntax.parse(ByteString(word)) {
-    return Target(id: id, name: "")
-  }
-  let bytes = Array(word.utf8)
-  let mayBeName = !looksLikeNodeID(bytes.span.bytes)
-  var found: [Target] = []
-  // `untrust` can remove only pins, so it ignores other keys.
-  let others = operation == .unpin ? [] : seen
-  for candidate in pins.map({ Target(id: $0.node, name: String(decoding: $0.name, as: UTF8.self)) }) + others {
-    let isName = mayBeName && candidate.name.utf8.elementsEqual(bytes)
-    guard isName || candidate.id.begins(withDigits: bytes) else { continue }
-    let target = Target(id: candidate.id, name: isName ? word : "")
-    if let index = found.firstIndex(where: { $0.id == target.id }) {
-      if isName { found[index] = target }
-    } else {
-      found.append(target)
-    }
-  }
-  if found.count == 1 {
-    // `untrust` with a name removes only the pin of this name, not the key's other pins.
-    return operation == .unpin && !found[0].name.utf8.isEmpty ? Target(id: .none, name: word) : found[0]
-  }
-  if found.isEmpty {
-    // The daemon can have a pin (from trust on first use) that is not on disk yet, so it must decide.
-    if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
-    throw CommandError(
-      saying:
-        "no known name or id matches “\(shown(word))”; “causeway status” lists peers and refused nodes")
-  }
-  var list = ""
-  for target in found { list += list.utf8.isEmpty ? target.id.text : ", " + target.id.text }
-  throw CommandError(saying: "“\(shown(word))” matches \(list); give the whole id")
-}
-
 private func askDaemon(
-  _ operation: TrustOperation, _ target: Target, _ name: String, _ client: ControlClient
+  _ operation: TrustOperation, _ target: TrustTarget, _ client: ControlClient
 ) throws(CommandError) {
-  show("", try client.carryOut(.trust(operation, target.id, name: name.utf8.isEmpty ? target.name : name)))
+  show("", try client.carryOut(.trust(operation, target.id, name: target.name)))
 }

@@ -208,16 +208,32 @@ public struct StatusReport {
   }
 
   /// The nodes that a name or the start of an id on a command line can denote: peers, refused nodes, and the keys of
-  /// alarms.
-  public func candidates() -> [(id: String, name: String)] {
-    var all: [(id: String, name: String)] = []
-    root["peers"].forEach { all.append(($0["id"].string, $0["name"].string)) }
-    root["box"]["refused_strangers"].forEach { all.append(($0["id"].string, $0["name"].string)) }
+  /// alarms. `source` is the address and state under which the box knows the node.
+  public func candidates() -> [(id: String, name: String, source: String)] {
+    var all: [(id: String, name: String, source: String)] = []
+    root["peers"].forEach { all.append(($0["id"].string, $0["name"].string, source(ofPeer: $0))) }
+    root["box"]["refused_strangers"].forEach {
+      all.append(($0["id"].string, $0["name"].string, "refused: \(shown($0["reason"].string))"))
+    }
     root["box"]["alarms"].forEach {
-      all.append(($0["offered"].string, $0["offered_name"].string))
-      all.append(($0["pinned"].string, $0["name"].string))
+      let pin = "“\(shown($0["name"].string))”, which is pinned to \($0["pinned"].string)"
+      all.append(($0["offered"].string, $0["offered_name"].string, "refused: it used the name \(pin)"))
+      all.append(($0["pinned"].string, $0["name"].string, "pinned"))
     }
     return all
+  }
+
+  /// The addresses of a peer's links, or the path to the peer.
+  private func source(ofPeer peer: JSONView) -> String {
+    var text = ""
+    root["links"].forEach { link in
+      guard link["peer"].string.utf8.elementsEqual(peer["id"].string.utf8) else { return }
+      text += "\(text.utf8.isEmpty ? "linked" : ", and") over \(link["bearer"].string), \(link["remote"].string)"
+    }
+    if !text.utf8.isEmpty { return text }
+    let hops = peer["hops"].number
+    if hops <= 1 { return "a neighbour over \(peer["bearer"].string)" }
+    return "\(hops) hops away, through \(shown(name(ofPeer: peer["via"].string)))"
   }
 
   private func name(ofPeer id: String) -> String {

@@ -38,6 +38,22 @@ import Text
   #expect(view["links"].exists && !view["box"].exists)
 }
 
+@Test func `each node that a word can denote is shown with its address and state`() throws {
+  let carolID = NodeID(high: 0xCA20_0000_0000_0003, low: 3)
+  var snapshot = status(peers: [peer(bobID, "bob"), peer(carolID, "carol", hops: 2), peer(aliceID, "alice")])
+  snapshot.peers[1].via = bobID
+  snapshot.box.strangers = [StrangerStatus(id: carolID, name: "", reason: "its key is revoked", count: 2)]
+  snapshot.box.alarms = [AlarmStatus(name: "bo“b", pinned: bobID, offered: carolID, offeredName: "bob", count: 1)]
+  let report = try StatusReport(snapshot.toJSON(withSecrets: true))
+  defer { report.release() }
+  #expect(
+    report.candidates().map { "\($0.id.prefix(4)) \($0.name): \($0.source)" } == [
+      "b0b0 bob: linked over bluetooth-le, 00:11:22:33:44:55", "ca20 carol: 2 hops away, through bob",
+      "a11c alice: a neighbour over wifi-direct", "ca20 : refused: its key is revoked",
+      "ca20 bob: refused: it used the name “bo'b”, which is pinned to \(bobID.text)", "b0b0 bo“b: pinned",
+    ])
+}
+
 @Test func `each radio is shown with its share of time spent scanning and dialling`() throws {
   var snapshot = status()
   var radio = BearerStatus(name: "bluetooth-le", state: "up", detail: "hci0", problem: "")

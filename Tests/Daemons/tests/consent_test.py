@@ -174,6 +174,34 @@ class ConsentTest(PeopleTest):
         self.offer("next")
         self.stays_asked(terminal, "offers “next”")
 
+    def test_a_pin_by_name_or_first_digits_asks_on_the_terminal(self):
+        self.addCleanup(self.b.run, "identity", "untrust", self.a_id)
+        for word, name in (("alice", " as “alice”"), (self.a_id[:4], "")):
+            terminal = self.terminal(self.b, "identity", "trust", word, columns=300)
+            terminal.wait_line(f"Trust {self.a_id}{name}. It was seen as “alice” .linked over loopback, 127.0.0.1:")
+            terminal.answer("n\n")
+            self.assertEqual(terminal.end(), 1)
+        self.assertNotRegex(self.b.identity("show"), f"pinned +{self.a_id}")
+        terminal = self.terminal(self.b, "identity", "trust", "alice", columns=300)
+        terminal.wait_line(f"Trust {self.a_id} as “alice”")
+        terminal.type("y\n")
+        terminal.wait_line(EARLY)
+        terminal.answer("y\n")
+        self.assertEqual(terminal.end(), 0, terminal.screen)
+        self.assertRegex(self.b.identity("show"), f"pinned +{self.a_id}  alice  .by the operator")
+
+    def test_a_pin_by_the_whole_id_asks_nothing(self):
+        self.addCleanup(self.b.run, "identity", "untrust", "cc" * 16)
+        terminal = self.terminal(self.b, "identity", "trust", "cc" * 16, "--name", "cora", columns=300)
+        self.assertEqual(terminal.end(), 0, terminal.screen)
+        self.assertNotIn("[y/N]", terminal.raw)
+
+    def test_a_pin_without_a_terminal_needs_the_whole_id(self):
+        for command in ("trust", "accept"):
+            for word in ("alice", self.a_id[:8]):
+                self.assertIn("give the whole id", self.b.run("identity", command, word)[2])
+        self.assertNotRegex(self.b.identity("show"), f"pinned +{self.a_id}")
+
     def test_a_revocation_on_a_terminal_asks_first(self):
         terminal = self.terminal(self.b, "identity", "revoke", "alice", columns=200)
         terminal.wait_line(f"Revoke {self.a_id} .“alice”. permanently")

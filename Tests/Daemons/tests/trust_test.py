@@ -244,7 +244,7 @@ class TrustTest(DaemonsTest):
         self.assertEqual([bearer for bearer in box.status["bearers"] if bearer["name"] == "pins"], [])
         dora = self.daemon("dora", box).start()
         wait("a newcomer is linked", lambda: "dora" in box.neighbours(), 20)
-        self.assertIn("is trusted as “dora”", box.identity("trust", "dora"))
+        self.assertIn("is trusted as “dora”", box.identity("trust", dora.id, "--name", "dora"))
         self.assertIn(f"pinned       {dora.id}  dora  (by the operator)", box.identity("show"))
         self.assertIn("linked without a pin", box.log("warning"))
 
@@ -289,8 +289,11 @@ class TrustTest(DaemonsTest):
         bob = self.daemon("bob", box).start()
         wait("bob is linked", lambda: box.neighbours() == ["bob"])
         bob_id = bob.id
-        self.assertIn(f"{bob_id} is trusted as “bob”", box.identity("trust", "bob"))
-        self.assertIn("already", self.refused(box, "identity", "trust", "bob"))
+        for word in ("bob", bob_id[:8]):
+            self.assertRegex(self.refused(box, "identity", "trust", word),
+                             f"“{word}” is {bob_id}, seen as “bob” .linked over loopback, 127.0.0.1:.*give the whole id")
+        self.assertIn(f"{bob_id} is trusted as “bob”", box.identity("trust", bob_id, "--name", "bob"))
+        self.assertIn("already", self.refused(box, "identity", "trust", bob_id, "--name", "bob"))
         self.assertIn(f"forgotten: {bob_id} as “bob”", box.identity("untrust", bob_id[:8]))
         self.assertIn("no such pin", self.refused(box, "identity", "untrust", "bob"))
         self.assertIn("no such pin", self.refused(box, "identity", "untrust", bob_id))
@@ -321,7 +324,9 @@ class TrustTest(DaemonsTest):
         self.assertEqual(entry["id"], stranger.id)
         self.assertIn("no authority in the anchors directory", entry["reason"])
         self.assertIn(stranger.id, box.run("status")[1])
-        box.identity("trust", stranger.id[:8], "--name", "stranger")
+        self.assertIn(f"is {stranger.id}, seen without a name (refused: no authority in the anchors directory",
+                      self.refused(box, "identity", "trust", stranger.id[:8]))
+        box.identity("trust", stranger.id, "--name", "stranger")
         wait("the stranger is linked", lambda: box.neighbours() == ["stranger"], 40)
 
     # The key
