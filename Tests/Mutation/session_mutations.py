@@ -7,6 +7,8 @@ ROWS = [
         "if !owesFarewell(member, message) { noteStale(member, message.to, message.session, now) }", "", "SessionTests"),
     Row("a member is asked for its table while the farewell is on its way", "Sources/Session/Membership/StaleMembership.swift",
         "if !owesFarewell(member, message) { noteStale", "if true { noteStale", "SessionTests"),
+    Row("a digest cancels the snapshot that a member lacks", "Sources/Session/Membership/TableSync.swift",
+        "if message == .digest { digestAt = .never } else { cancelDigestAndSnapshot() }", "cancelDigestAndSnapshot()", "SessionTests"),
     Row("an answer is repeated as often as its invitation", "Sources/Session/Invitations/IncomingInvitations.swift",
         "all[index].answerAt = min(all[index].answerAt, max(now, allowed))", "all[index].answerAt = now", "SessionTests"),
     Row("auto-join signs all offers at once", "Sources/Session/Invitations/AutoJoins.swift",

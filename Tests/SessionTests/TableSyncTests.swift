@@ -82,6 +82,14 @@ import Testing
     #expect(send(&sync, own(1), start + SessionLimits.askPause * 2) == .snapshot)
   }
 
+  @Test func `a digest that is sent meanwhile does not cancel the snapshot to a member with another digest`() {
+    var sync = TableSync()
+    sync.receive(digest(2), own(1), start)
+    sync.scheduleDigest(at: start)
+    #expect(send(&sync, own(1), start) == .digest)
+    #expect(send(&sync, own(1), start + SessionLimits.askPause * 2) == .snapshot)
+  }
+
   @Test func `a snapshot that arrived before its time comes is not sent`() {
     var sync = TableSync()
     sync.receive(digest(2), own(1), start)

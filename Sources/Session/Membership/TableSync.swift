@@ -124,7 +124,9 @@ struct TableSync {
   }
 
   mutating func sent(_ message: Message, _ own: State, _ now: Instant) {
-    cancelDigestAndSnapshot()
+    // A digest does not replace the snapshot for a member that has reported another digest: that member may have sent
+    // its own snapshot a moment ago, and sends no further one for a minute.
+    if message == .digest { digestAt = .never } else { cancelDigestAndSnapshot() }
     deltaAt = .never
     sentUpTo = own.sequence
     sentDigest = own.digest
