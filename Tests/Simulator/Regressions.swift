@@ -63,6 +63,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a table for one of two merged sessions goes to the older one", seed: 41_002_334),
     StoryRegression(name: "a table for one of two merged sessions goes to the older one, twice", seed: 41_002_940),
     StoryRegression(name: "a digest that was sent before cancels the table that a member lacks", seed: 35_003_244),
+    StoryRegression(name: "an answer offers a session that has become another one", seed: 47_000_309),
     StoryRegression(name: "a digest that is sent meanwhile cancels the table that a member lacks", seed: 474),
   ]
 

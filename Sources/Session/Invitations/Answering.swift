@@ -91,6 +91,15 @@ extension Sessions {
     return MergeOffer(handle: session.handle, session: right.session, signature: cryptography.signature(text))
   }
 
+  /// The offer of an answer. If the application's session has become another session since the offer was signed, the
+  /// offer is signed again, for the other session. Nil if that session offers no merge.
+  func renewed(_ offer: MergeOffer, of session: LocalSession, to asked: IncomingInvitation) -> MergeOffer? {
+    if session.table.contains(offer.session) { return offer }
+    let other = try? self.offer(session, asked)
+    incoming.renewOffer(asked.handle, other)
+    return other
+  }
+
   // MARK: Received messages
 
   func receiveInvite(_ invite: InviteMessage, from node: NodeID, _ now: Instant) {

@@ -165,6 +165,11 @@ struct IncomingInvitations {
     all[index].answerAt = now
   }
 
+  /// Replaces the offer of an accepted invitation.
+  mutating func renewOffer(_ handle: InvitationHandle, _ offer: MergeOffer?) {
+    if let index = index(handle) { all[index].offers = offer }
+  }
+
   /// Sets the time at which auto-join accepts an invitation.
   mutating func scheduleAcceptance(_ handle: InvitationHandle, at time: Instant) {
     if let index = index(handle) { all[index].acceptAt = time }

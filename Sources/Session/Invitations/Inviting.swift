@@ -271,8 +271,10 @@ extension Sessions {
     for invitation in incoming.all where invitation.answerAt <= now && isInReach(invitation.from.node) {
       guard var answer = invitation.answer else { continue }
       if let offer = invitation.offers, let session = session(offer.handle) {
-        answer.offer = AnswerMessage.Offer(
-          session: offer.session, signature: offer.signature, entries: session.table.entries)
+        let offer = renewed(offer, of: session, to: invitation)
+        answer.offer = offer.map {
+          AnswerMessage.Offer(session: $0.session, signature: $0.signature, entries: session.table.entries)
+        }
       }
       guard canSend(invitation.from.node, .interactive, answer.byteCount) else { continue }
       incoming.answered(invitation.handle, now)
