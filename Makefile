@@ -72,7 +72,7 @@ test-lab: build ## run every scenario of Tests/Lab/scenarios in the radio lab, a
 	Tests/Lab/run-all.sh -a arm64 -j 1 -t 900 demo
 
 # Together with what these call, every target of this file.
-test-all: clean ## run everything that CI runs, then everything that takes long or needs the whole machine
+test-all: clean ## delete build products, run everything that CI runs, then everything that takes long or needs the whole machine
 	$(MAKE) test
 	$(MAKE) fuzz
 	$(MAKE) demo

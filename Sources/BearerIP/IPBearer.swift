@@ -96,17 +96,14 @@ public final class IPBearer {
     interfaces = []
   }
 
-  /// Connects to an IP candidate. `bearerOpened` or `bearerDialFailed` follows within 5 s, unless `cancelDial` or
-  /// `stop` is called before.
+  /// Connects to an IP candidate. `bearerOpened` or `bearerDialFailed` follows within 5 s, unless `stop` is
+  /// called before.
   public func dial(_ candidate: Candidate, token: UInt32) {
     switch candidate.address {
     case .ip(let endpoint): dialer?.dial(endpoint, token: token)
     case .bluetooth, .bluetoothClassic: preconditionFailure("a Bluetooth candidate is for the Bluetooth bearer")
     }
   }
-
-  /// Cancels a dial. No callback follows.
-  public func cancelDial(token: UInt32) { dialer?.cancel(token: token) }
 
   /// The interface that has this local address; nil if there is none.
   public func interface(having endpoint: IPEndpoint) -> NetworkInterface? {

@@ -45,15 +45,6 @@ final class StreamDialer {
     }
   }
 
-  /// Cancels a dial without a callback. No effect if the dial has ended.
-  func cancel(token: UInt32) {
-    for dial in dials where dial.token == token {
-      forget(dial)
-      CSystem.close(dial.descriptor)
-      return
-    }
-  }
-
   /// Cancels every dial without a callback.
   func close() {
     for dial in dials {

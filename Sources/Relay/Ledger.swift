@@ -50,24 +50,24 @@ public enum Ledger {
   /// The ledger of a box with a journal of `journalBytes`.
   public static func entries(journalBytes: Int = JournalSection().sizeKiB * 1024) -> [Entry] {
     [
-      Entry("frames that wait", NodeMemory.framePool),
+      Entry("frames in queues", NodeMemory.framePool),
       Entry("mesh: advertisements, routes", NodeMemory.mesh),
-      Entry("mesh: frames that wait for their check", NodeMemory.waitingFrames),
+      Entry("mesh: frames waiting for their check", NodeMemory.waitingFrames),
       Entry("links: records and frames", Limits.linksMax, NodeMemory.link),
       Entry("links: TLS, measured", Limits.linksMax, SecureMemory.stream + smallObject),
       Entry(
         "links: handshakes, measured", Admission.handshakesMax + NodeMemory.dialsMax,
         SecureMemory.streamHandshake + smallObject),
       Entry("pending streams", Admission.pendingStreamsMax, BluetoothBearer.receiveBytesMax + smallObject),
-      Entry("associations: records", Limits.channelsMax, NodeMemory.association),
-      Entry("associations: rings, sure", Limits.channelsMax, ChannelLimits.ringBytesSure),
-      Entry("associations: rings, shared", ChannelLimits.ringBudgetBytes),
-      Entry("associations: a ring that grows", ChannelLimits.bulkRingBytes / 2),
-      Entry("sessions and those before them, measured", 2 * Limits.channelsMax, SecureMemory.session),
-      Entry("sessions: handshakes, measured", SealLimits.handshakesMax, SecureMemory.sessionHandshake),
-      Entry("sessions: chains to decide on", Limits.channelsMax, chainBytesMax),
+      Entry("channels: records", Limits.channelsMax, NodeMemory.association),
+      Entry("channels: rings, guaranteed", Limits.channelsMax, ChannelLimits.ringBytesSure),
+      Entry("channels: rings, shared", ChannelLimits.ringBudgetBytes),
+      Entry("channels: a growing ring", ChannelLimits.bulkRingBytes / 2),
+      Entry("DTLS sessions, current and former, measured", 2 * Limits.channelsMax, SecureMemory.session),
+      Entry("DTLS sessions: handshakes, measured", SealLimits.handshakesMax, SecureMemory.sessionHandshake),
+      Entry("DTLS sessions: chains to decide on", Limits.channelsMax, chainBytesMax),
       Entry("applications' sessions: members", SessionLimits.sessionsMax, SessionMemory.session),
-      Entry("applications' sessions: a table that is merged", SessionMemory.merging),
+      Entry("applications' sessions: a merged table", SessionMemory.merging),
       Entry("applications' sessions: tables in check", SessionLimits.tablesInCheckMax, SessionMemory.inCheck),
       Entry("applications' sessions: invitations", SessionMemory.invitationsMax, SessionMemory.invitation),
       Entry("applications' sessions: introductions", SessionLimits.introductionsMax, SessionMemory.introduction),
@@ -76,11 +76,11 @@ public enum Ledger {
       Entry("applications' sessions: former members", SessionLimits.formerMembersMax, SessionMemory.formerMember),
       Entry("applications' sessions: signatures", SessionLimits.verifiedMax, SessionMemory.verified),
       Entry(
-        "applications' sessions: messages on their way", SessionLimits.unsentMessagesMax,
+        "applications' sessions: messages in flight", SessionLimits.unsentMessagesMax,
         SessionMemory.unsentMessage + NodeMemory.flight),
       Entry("applications' sessions: streams", SessionLimits.streamsMax, SessionMemory.stream),
       Entry(
-        "applications' sessions: streams, further turns", SessionLimits.streamsAheadMax,
+        "applications' sessions: streams, prepared data", SessionLimits.streamsAheadMax,
         (SessionLimits.streamTurnsMax - 1) * SessionLimits.streamTurnBytes),
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
@@ -88,33 +88,33 @@ public enum Ledger {
       Entry("failures of dials and links", ContactFailures.placesMax, ContactFailures.byteCount),
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
-      Entry("DNS-SD: whose records they are", DiscoveryMemory.recordsMax, DiscoveryMemory.recordShare),
-      Entry("Bluetooth: peers heard", BluetoothRadios.heardMax, BluetoothRadios.heardBytes),
-      Entry("Bluetooth classic: records asked for", BluetoothRadios.recordClientsMax, smallObject),
+      Entry("DNS-SD: owners of records", DiscoveryMemory.recordsMax, DiscoveryMemory.recordShare),
+      Entry("Bluetooth: peers in range", BluetoothRadios.heardMax, BluetoothRadios.heardBytes),
+      Entry("Bluetooth classic: SDP requests", BluetoothRadios.recordClientsMax, smallObject),
       Entry("Bluetooth classic: peers of a network", BluetoothRadios.networkPeersMax, smallObject),
       Entry(
         "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,
         ControlProtocol.requestBytesMax),
       Entry("control socket: queues, shared", ControlProtocol.queuedBytesOfAll),
-      Entry("captures: frames that wait", ControlProtocol.capturesMax, ControlProtocol.captureBytes),
+      Entry("captures: frames in queues", ControlProtocol.capturesMax, ControlProtocol.captureBytes),
       Entry("applications: clients", LocalLimits.clientsMax, LocalMemory.client),
       Entry("applications: sessions", SessionLimits.sessionsMax, LocalMemory.session),
       Entry("applications: invitations", SessionLimits.invitationsMax, LocalMemory.invitation),
       Entry("applications: long packets", LocalLimits.longPacketsMax, LocalLimits.packetBytesMax),
       // The factor 2 is for the two directions of a client: requests and events.
-      Entry("applications: much at once", LocalLimits.largeMax, 2 * LocalLimits.largeBytesMax),
+      Entry("applications: large transfers", LocalLimits.largeMax, 2 * LocalLimits.largeBytesMax),
       Entry("applications: messages, shared", Int(SessionLimits.sharePoolBytes + SessionLimits.loanPoolBytes)),
       Entry("applications: streams", SessionLimits.streamsMax, LocalMemory.stream),
       Entry("applications: streams, shared", LocalMemory.streamsShared),
       Entry("applications: unreliable messages, shared", LocalLimits.unreliableBytesOfAll),
-      Entry("status while it is written", Limits.nodesMax, statusOfPeer),
+      Entry("status report", Limits.nodesMax, statusOfPeer),
       Entry(
         "status page: requests and responses", PageServer.connectionsMax, PageServer.connectionBytesMax + smallObject),
-      Entry("status page: its text", PageContent.bytesMax),
+      Entry("status page: text", PageContent.bytesMax),
       Entry("Wi-Fi group: addresses", WiFiDirectOptions.leasedAddresses.count, DHCPLeases.leaseBytes),
       Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),
       Entry("journal", journalBytes),
-      Entry("buffers that all share", sharedBuffers),
+      Entry("shared buffers", sharedBuffers),
       Entry("program and libraries at rest, measured", 5 << 20),
       Entry("kernel: descriptors, page tables, estimated", 4 << 20),
     ]
@@ -134,7 +134,7 @@ public enum Ledger {
   /// The table as text, below a line that names its columns.
   public static var text: TextBuilder {
     var text = TextBuilder()
-    text.add("                                               places  bytes each      KiB\n")
+    text.add("                                                slots  bytes each      KiB\n")
     for line in table() { text.add("\(line)\n") }
     return text
   }
@@ -145,7 +145,7 @@ public enum Ledger {
     if over <= 0 { return nil }
     let most = (journalBytes - over) / 1024
     return
-      "[journal] size: above \(most), the limits of memory exceed the \(memoryMax >> 20) MiB of causeway.service;"
+      "[journal] size: above \(most) KiB, the limits of memory exceed the \(memoryMax >> 20) MiB of causeway.service;"
       + " set a smaller size, or a larger MemoryMax"
   }
 

@@ -18,11 +18,6 @@ public struct Tree: Equatable, Sendable {
   /// The number of bytes hashed so far.
   public var byteCount: UInt64 { UInt64(leaves.count) * UInt64(Self.leafBytes) + UInt64(lastBytes) }
 
-  /// The number of leaves of a file with this many bytes, including a shorter last leaf.
-  public static func leafCount(_ bytes: UInt64) -> UInt64 {
-    bytes / UInt64(leafBytes) + (bytes % UInt64(leafBytes) == 0 ? 0 : 1)
-  }
-
   public mutating func append(_ bytes: ArraySlice<UInt8>) {
     var rest = bytes
     while !rest.isEmpty {

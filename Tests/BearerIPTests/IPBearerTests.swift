@@ -33,7 +33,8 @@ import Testing
     #expect(got == 0x81)
   }
 
-  @Test(.enabled(if: hasIPv6Loopback())) func `the same port listens on IPv6`() throws {
+  @Test func `the same port listens on IPv6`() throws {
+    try #require(hasIPv6Loopback(), "this test needs ::1 on lo")
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { a.bearer.stop(); b.bearer.stop() }
@@ -230,24 +231,6 @@ import Testing
     }
     serve(loop) { !failed.isEmpty }
     #expect(failed == [UInt32(StreamDialer.dialsMax)])
-    dialer.close()
-  }
-
-  @Test func `a cancelled dial stays silent and frees its place`() throws {
-    let loop = try EventLoop()
-    let full = try makeFullListener()
-    defer { close(full.descriptor); close(full.filler) }
-    var failed: [UInt32] = []
-    let dialer = StreamDialer(
-      loop, connectTime: .milliseconds(20), connected: { descriptor, _, _ in close(descriptor) },
-      failed: { token, _ in failed.append(token) })
-    for token in 0..<StreamDialer.dialsMax {
-      dialer.dial(IPEndpoint(ipv4: loopbackIPv4, port: full.port), token: UInt32(token))
-    }
-    for token in 0..<StreamDialer.dialsMax { dialer.cancel(token: UInt32(token)) }
-    dialer.dial(IPEndpoint(ipv4: loopbackIPv4, port: full.port), token: 99)
-    serve(loop) { !failed.isEmpty }
-    #expect(failed == [99])
     dialer.close()
   }
 }

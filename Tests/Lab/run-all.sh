@@ -8,7 +8,7 @@
 # Without SCENARIO, lines in the file of each scenario select how the scenario runs:
 # - `# variants: A B` lists its arguments. The scenario runs once with each of these arguments, on separate machines.
 # - `# seconds: N` declares a duration above one minute.
-# - `# alone` marks a scenario that measures a rate. A scenario that measures a rate runs when all others have ended.
+# - `# runs last` marks a scenario that measures a rate. Such a scenario runs when all others have ended.
 #
 # Prints a line per scenario and, at the end, `N passed, M failed`. The exit status is 1 if a scenario failed.
 # Logs: build/lab/all-ARCH/SCENARIO.
@@ -32,12 +32,12 @@ done
 shift $((OPTIND - 1))
 output=${output:-$project/build/lab/all-$arch}
 
-scenarios=("$@") alone=()
+scenarios=("$@") last=()
 if [ ${#scenarios[@]} = 0 ]; then
     for file in "$here"/scenarios/*.py "$here"/scenarios/*.sh; do
         [ -f "$file" ] || continue
         name=$(basename "${file%.*}")
-        if grep -q '^# alone$' "$file"; then alone+=("$name"); continue; fi
+        if grep -q '^# runs last$' "$file"; then last+=("$name"); continue; fi
         read -ra variants <<< "$(sed -n 's/^# variants: //p' "$file")"
         took=$(sed -n 's/^# seconds: //p' "$file")
         if [ ${#variants[@]} = 0 ]; then scenarios+=("${took:-60} $name"); fi
@@ -83,9 +83,9 @@ for scenario in "${scenarios[@]}"; do
     one "$scenario" &
 done
 wait
-for scenario in "${alone[@]}"; do one "$scenario"; done
+for scenario in "${last[@]}"; do one "$scenario"; done
 
 passed=$(cat "$output"/*.status 2>/dev/null | grep -c PASS || true)
-failed=$((${#scenarios[@]} + ${#alone[@]} - passed))
+failed=$((${#scenarios[@]} + ${#last[@]} - passed))
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,8 +1,9 @@
 import Node
 import Primitives
-import Session
 import TestSupport
 import Testing
+
+@testable import Session
 
 /// A restarted application may have been a member of an auto-join session. The session can invite the application again
 /// only if the application's service is reported again.
@@ -25,5 +26,5 @@ import Testing
   }
   #expect(life(1) == 1)
   #expect(life(2) >= 1)
-  #expect(bench.node.sessions.servicesInReach.count == 1)
+  #expect(bench.node.sessions.services.all.count == 1)
 }

@@ -11,10 +11,10 @@ import Testing
   let body = try #require(Service.advertisementBody([Service(endpoint: 5, type: [UInt8]("chat".utf8))]))
   bench.receive(bench.topology(1, [20]) + bench.profile(1), on: slot)
   bench.receive(bench.advertise(1, .services, body, lifetimeSeconds: 1), on: slot)
-  #expect(bench.node.sessions.servicesInReach.count == 1)
+  #expect(bench.node.sessions.services.all.count == 1)
   bench.pass(.milliseconds(1500))
   #expect(bench.node.peers.count == 1)
-  #expect(bench.node.sessions.servicesInReach.isEmpty)
+  #expect(bench.node.sessions.services.all.isEmpty)
 }
 
 @Test func `what a node's services take is charged to the link that leads to it`() throws {

@@ -49,8 +49,3 @@ private let pattern = (0..<2_621_440).map { UInt8(truncatingIfNeeded: $0 &* 31 &
   #expect(tree.root == root)
   #expect(Tree(leaves: Array(tree.leaves[..<1])).root == tree.leaves[0])
 }
-
-@Test func `the number of leaves is computed without overflow`() {
-  #expect(Tree.leafCount(0) == 0 && Tree.leafCount(1) == 1 && Tree.leafCount(1_048_576) == 1)
-  #expect(Tree.leafCount(1_048_577) == 2 && Tree.leafCount(.max) == 1 << 44)
-}

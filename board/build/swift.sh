@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # board/build/swift.sh firmware x86_64|aarch64   build the static firmware into build/ARCH/causeway
-# board/build/swift.sh development ARCH          the same sources in seconds, not optimised, into build/development/ARCH/causeway
+# board/build/swift.sh development ARCH          the same sources without optimisation, into build/development/ARCH/causeway
 # board/build/swift.sh host ARGUMENTS…           swift with the third-party libraries of the sysroot (build, test, run)
 #
 # Every run of the compiler is limited in memory and time, because a compiler bug with generics can exhaust the machine.

@@ -5,10 +5,10 @@
 # or Tests/Lab/alone. Only the scenario's output appears on stdout, immediately.
 #
 # Exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
-# Result: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the logs of the nodes.
+# Result: DIRECTORY (default build/lab/SCENARIO-amd64 or -arm64) with console.log (kernel), scenario.log and the logs of the nodes.
 #
 # The guest gets Tests/Lab, config, README.md, Examples/python, the virtual air for Bluetooth, and the firmware. The
-# firmware is FIRMWARE, or build/ARCH/causeway if this file exists. A scenario with the line `# init: systemd` runs as a
+# firmware is FIRMWARE, or build/x86_64/causeway (build/aarch64/causeway) if this file exists. A scenario with the line `# init: systemd` runs as a
 # service of systemd. Runs share only the read-only image, so any number of runs can take place at the same time.
 set -euo pipefail
 
@@ -75,6 +75,7 @@ cp "$scenario" "$lab/"
 [ -t 1 ] && [ -z "${NO_COLOR:-}" ] || printf 'export NO_COLOR=1; ' > "$lab/command"
 printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" >> "$lab/command"
 [ $# -eq 0 ] || printf ' %q' "$@" >> "$lab/command"
+[ -z "$firmware" ] || [ -f "$firmware" ] || { echo "run.sh: no such firmware: $firmware" >&2; exit 126; }
 firmware=${firmware:-$project/build/$machine/causeway}
 [ ! -f "$firmware" ] || install -m 755 "$firmware" "$work/overlay/usr/bin/causeway"
 boot=

@@ -101,7 +101,4 @@ extension Sessions {
   public func services(of node: NodeID) -> [Service] {
     node == local ? services.own : services.services(of: node)
   }
-
-  /// All services of reachable nodes.
-  public var servicesInReach: [(address: MemberAddress, service: Service)] { services.all }
 }

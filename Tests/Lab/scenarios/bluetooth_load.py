@@ -2,7 +2,7 @@
 bob, at rest and during the transfer. It also measures the file's share of the rate of a bare channel. The same kernel
 opens this channel between two other controllers of the same air."""
 
-# alone
+# runs last
 
 import random
 import statistics
