@@ -59,6 +59,11 @@ final class ClientRecord {
   var received: [ReceivedInvitation] = []
   var flights: [Flight] = []
   var streams: [ClientStream] = []
+  /// The sessions that the client has left and whose departures still need signatures.
+  var departing: [SessionHandle] = []
+  /// Whether the connection of the client has ended. The record then only keeps the slot of the client, until its
+  /// departures are signed.
+  var isGone = false
   /// Whether there may be events to send.
   var hasNews = false
   /// The message that the connection is writing. Until the message is written, its bytes are counted as waiting for the

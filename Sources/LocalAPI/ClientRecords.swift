@@ -25,6 +25,8 @@ public final class ClientRecords {
   private var retryAt = Instant.never
   /// The earliest deadline of a hello.
   private var helloAt = Instant.never
+  /// The time at which the next departure may be signed.
+  private var departAt = Instant.never
 
   public init(_ node: any LocalNode, restrictions: [LocalRestriction] = []) {
     self.node = node
@@ -45,20 +47,65 @@ public final class ClientRecords {
     return place
   }
 
-  /// Removes a client. After that, the other members of the client's sessions see the client as crashed.
+  /// Removes a client. The other members of the client's sessions see the client as crashed when its departures are
+  /// signed (`handleTimeouts`). Until then the slots of the client and of these sessions are charged to its user.
   public func detach(_ place: Int, now: Instant) {
     guard let client = clients[place] else { return }
-    clients[place] = nil
-    let signaturesBefore = node.sessions.signaturesMade
+    let rest = ClientRecord(
+      user: client.user, isOperator: client.isOperator, groups: [], helloDeadline: .never)
+    rest.isGone = true
+    rest.departing = client.departing
+    clients[place] = rest
     for session in client.sessions {
-      if !session.hasEnded { try? node.sessions.leave(session.handle, .crashed, now: now) }
+      if !session.hasEnded {
+        try? node.sessions.leave(session.handle, .crashed, signsLater: true, now: now)
+        rest.departing.append(session.handle)
+      }
       node.sessions.discard(session.handle)
     }
     client.inHand.map { node.sessions.discard($0.session) }
     for service in client.services { withdraw(service.endpoint, now) }
-    if !client.isOperator {
-      turns.spend(node.sessions.signaturesMade - signaturesBefore, of: client.user, now: now)
+    forgetSigned(place, now)
+  }
+
+  /// Leaves a session for a client, with one signature. Further signatures follow in later passes of the event loop.
+  func leave(_ client: ClientRecord, _ session: ClientSession, _ text: [UInt8], _ now: Instant) throws(SessionError) {
+    try node.sessions.leave(session.handle, text: text, signsLater: true, now: now)
+    node.sessions.signDeparture(from: session.handle, now: now)
+    guard node.sessions.owesDeparture(session.handle) else { return }
+    client.departing.append(session.handle)
+    departAt = now
+  }
+
+  /// Signs the next departure, if the turn of a client with a departure has come. Among the clients, that of the user
+  /// with the smallest used part of its rate is first.
+  private func signDeparture(_ now: Instant) {
+    departAt = .never
+    func order(_ place: Int) -> Instant {
+      clients[place].map { $0.isOperator ? .zero : turns.order(of: $0.user) } ?? .never
     }
+    let departing = clients.indices.filter { clients[$0]?.departing.isEmpty == false }
+    guard let place = departing.min(by: { order($0) < order($1) }), let client = clients[place],
+      let handle = client.departing.first
+    else { return }
+    let user = client.isOperator ? nil : client.user
+    switch turns.turn(of: user, now: now) {
+    case .at(let time): departAt = time
+    case .nextWakeUp: departAt = now
+    case .now:
+      let signaturesBefore = node.sessions.signaturesMade
+      node.sessions.signDeparture(from: handle, now: now)
+      turns.spend(node.sessions.signaturesMade - signaturesBefore, of: user, now: now)
+      if departing.count > 1 { departAt = now }
+      forgetSigned(place, now)
+    }
+  }
+
+  /// Frees the slots of signed departures, and that of a client that is gone and has no other departures.
+  private func forgetSigned(_ place: Int, _ now: Instant) {
+    guard let client = clients[place] else { return }
+    client.departing.removeAll { !node.sessions.owesDeparture($0) }
+    if !client.departing.isEmpty { departAt = now } else if client.isGone { clients[place] = nil }
   }
 
   /// Whether requests of a client may be read now. No request is read while the client has left more than
@@ -155,9 +202,11 @@ public final class ClientRecords {
   }
 
   /// The time at which `handleTimeouts` and `nextOverdue` are due.
-  public var nextDeadline: Instant { min(retryAt, helloAt) }
+  public var nextDeadline: Instant { min(retryAt, helloAt, departAt) }
 
+  /// Makes at most one signature, because a signature takes as long as other events are allowed to wait.
   public func handleTimeouts(now: Instant) {
+    if departAt <= now { signDeparture(now) }
     guard retryAt <= now else { return }
     retryAt = .never
     for client in clients.compactMap({ $0 }) {

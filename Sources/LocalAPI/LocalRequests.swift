@@ -39,7 +39,7 @@ extension ClientRecords {
       case .leave(let session, let text):
         guard let session = client.session(session) else { throw LocalError(.unknown) }
         try LocalError.wrapping { () throws(SessionError) in
-          try node.sessions.leave(session.handle, text: text, now: now)
+          try leave(client, session, text, now)
         }
       case .send(let session, let mode, let to, let data):
         return try send(client, number, session, mode, to, data, now)
@@ -174,7 +174,8 @@ extension ClientRecords {
   ) throws(LocalError) -> UInt32 {
     let endpoint = try self.endpoint(client, type, instance)
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
-    guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "the limit is 16 sessions") }
+    let count = client.sessions.count + client.departing.count
+    guard count < LocalLimits.sessionsMax else { throw LocalError(.full, "the limit is 16 sessions") }
     try share(.sessions, client)
     let handle = try LocalError.wrapping { () throws(SessionError) in
       try node.sessions.open(endpoint, rules, decidesOnMembers: decidesOnMembers, owner: owner(client), now: now)

@@ -96,8 +96,8 @@ extension ClientRecords {
 }
 
 extension ClientRecord {
-  /// The number of the client's sessions that have not ended.
-  fileprivate var openSessions: Int { sessions.count { !$0.hasEnded } }
+  /// The number of the client's sessions that have not ended, or whose departures are not signed yet.
+  fileprivate var openSessions: Int { sessions.count { !$0.hasEnded } + departing.count }
 
   fileprivate func serviceBytes(except endpoint: UInt32) -> Int {
     services.reduce(0) { $0 + ($1.endpoint == endpoint ? 0 : $1.byteCount) }

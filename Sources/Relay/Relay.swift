@@ -90,11 +90,13 @@ final class Relay {
   static let memoryRest = TimeSpan.milliseconds(250)
   var stateWatch: DescriptorWatch?
   private var isStopping = false
-  /// The time at which a stopping daemon closes its links, even if members do not know yet how their streams ended.
+  /// The time at which a stopping daemon closes its links, even if members do not know yet how their streams ended, or
+  /// that an application has left.
   /// `.never` while the daemon runs and after the links were closed.
   private var linksCloseAt = Instant.never
   private var linksClosing: Timer?
-  /// How long a stopping daemon waits, to send the ends of streams that its applications have already ended.
+  /// How long a stopping daemon waits, to send the ends of streams that its applications have already ended, and the
+  /// departures of applications.
   private static let owingTime = TimeSpan.seconds(1)
 
   init(
@@ -229,9 +231,11 @@ final class Relay {
   }
 
   /// Closes the links of a stopping daemon when `linksCloseAt` has come. Closes the links earlier once all members know
-  /// how the streams of this node's applications ended. Returns whether the links were closed in this call.
+  /// how the streams of this node's applications ended, and the departures of applications are sent. Returns whether
+  /// the links were closed in this call.
   private func closeLinksIfDue(_ now: Instant) -> Bool {
-    guard linksCloseAt != .never, now >= linksCloseAt || !node.sessions.owesStreams else { return false }
+    let owes = node.sessions.owesStreams || node.sessions.owesDepartures
+    guard linksCloseAt != .never, now >= linksCloseAt || !owes else { return false }
     linksCloseAt = .never
     node.shutDown(now: now)
     links.finishHandshakes()

@@ -42,6 +42,9 @@ final class LocalSession {
   let decidesOnMembers: Bool
   var table: SessionTable
   var phase = Phase.open
+  /// The departure of the application that has left, while signatures for it are still to be made. Until then no table
+  /// is sent, because a member that has received a table is sent no other one.
+  var unsignedDeparture: (reason: Departure.Reason, text: [UInt8])?
   /// The other members of the session, ascending by address.
   var peers: [MemberPeer] = []
   var strangers: [Stranger] = []

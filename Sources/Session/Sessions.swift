@@ -75,10 +75,12 @@ public final class Sessions {
     guard endpoint != 0 else { throw .invalid }
     sessions.removeAll { $0.phase == .over }
     if sessions.count == SessionLimits.sessionsMax {
-      // A session that its application has left gives way, preferably one without unconfirmed stream ends.
+      // A session that its application has left gives way, preferably one without unconfirmed stream ends. A session
+      // whose departure is not signed yet stays, because its members would not learn of the departure.
+      func hasLeft(_ session: LocalSession) -> Bool { !session.isOpen && session.unsignedDeparture == nil }
       guard
-        let leaving = sessions.firstIndex(where: { !$0.isOpen && !$0.owesStreams })
-          ?? sessions.firstIndex(where: { !$0.isOpen })
+        let leaving = sessions.firstIndex(where: { hasLeft($0) && !$0.owesStreams })
+          ?? sessions.firstIndex(where: hasLeft)
       else { throw .full }
       sessions.remove(at: leaving)
     }
@@ -110,6 +112,10 @@ public final class Sessions {
   /// Whether some member does not know yet a stream end that an application here knows. Messages about these ends must
   /// arrive before the node stops.
   public var owesStreams: Bool { sessions.contains { $0.owesStreams } }
+
+  /// Whether signatures for departures are left for `signDeparture`. The signed departures must be sent before the node
+  /// stops.
+  public var owesDepartures: Bool { sessions.contains { $0.unsignedDeparture != nil && $0.phase != .over } }
 
   // MARK: Outputs
 

@@ -73,6 +73,33 @@ func joined(
     #expect(hall.stations[2].events.contains(.member(sessions[2], hall.stations[1].address, .left(.wanted, text: []))))
   }
 
+  @Test func `a departure whose signature waits is heard when it is signed, however long that takes`() throws {
+    let (hall, sessions) = joined(2)
+    let leaver = hall.stations[1].sessions, address = hall.stations[1].address
+    let before = leaver.signaturesMade
+    try leaver.leave(sessions[1], signsLater: true, now: hall.now)
+    hall.settle()
+    #expect(hall.stations[1].events.contains(.ended(sessions[1], .left)))
+    hall.run(seconds: 90)
+    #expect(leaver.signaturesMade == before && leaver.owesDeparture(sessions[1]))
+    #expect(hall.view(0, sessions[0]) == [0, 1])
+    leaver.signDeparture(from: sessions[1], now: hall.now)
+    #expect(leaver.signaturesMade == before + 1 && !leaver.owesDeparture(sessions[1]))
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].events.contains(.member(sessions[0], address, .left(.wanted, text: []))))
+  }
+
+  @Test func `a session whose departure is not signed yet keeps its place`() throws {
+    let (hall, sessions) = joined(2)
+    let leaver = hall.stations[1].sessions
+    try leaver.leave(sessions[1], signsLater: true, now: hall.now)
+    for _ in 1..<SessionLimits.sessionsMax { _ = try leaver.open(1, SessionRules(), now: hall.now) }
+    #expect(throws: SessionError.full) { try leaver.open(1, SessionRules(), now: hall.now) }
+    leaver.signDeparture(from: sessions[1], now: hall.now)
+    _ = try leaver.open(1, SessionRules(), now: hall.now)
+  }
+
   @Test func `a member that starts again is seen as away at once, and returns when it is invited`() {
     let (hall, sessions) = joined(2)
     hall.crash(1)

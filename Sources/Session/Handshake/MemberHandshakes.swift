@@ -274,7 +274,7 @@ extension Sessions {
   private func strangerOutput(
     _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
-    guard
+    guard session.unsignedDeparture == nil,
       let index = session.strangers.firstIndex(where: { stranger in
         stranger.at <= now && mayMeet(session.table.rules, stranger.address.node)
       })
@@ -320,7 +320,7 @@ extension Sessions {
     guard session.peers[index].isDue(now) else { return nil }
     let peer = session.peers[index]
     // A departure notice ends all streams at the member, and would overtake stream ends in the bulk lane.
-    if !session.isOpen && peer.streams.areOwed { return nil }
+    if !session.isOpen && peer.streams.areOwed || session.unsignedDeparture != nil { return nil }
     guard mayMeet(session.table.rules, peer.address.node), let known = session.session(knownTo: peer) else {
       return nil
     }

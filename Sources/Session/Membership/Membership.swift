@@ -41,20 +41,21 @@ extension SessionTable {
   }
 
   /// Ends the membership of an address in all sessions where the address is joined and `signer` is allowed to end the
-  /// membership. Returns false if there are none.
-  mutating func end(_ address: MemberAddress, by signer: MemberAddress, _ reason: Departure.Reason, _ text: [UInt8])
-    -> Bool
-  {
+  /// membership, but in at most `recordsMax` sessions. Returns false if there are none.
+  mutating func end(
+    _ address: MemberAddress, by signer: MemberAddress, _ reason: Departure.Reason, _ text: [UInt8],
+    recordsMax: Int = .max
+  ) -> Bool {
     let isEjection = address != signer
-    var hasEnded = false
-    for record in records(of: address) where record.isJoined {
+    var count = 0
+    for record in records(of: address) where record.isJoined && count < recordsMax {
       if isEjection && origin(record.session)?.founder != signer { continue }
       var ended = record
       ended.end(isEjection: isEjection, reason, text: text, cryptography)
       enter(ended)
-      hasEnded = true
+      count += 1
     }
-    return hasEnded
+    return count > 0
   }
 }
 
@@ -74,12 +75,27 @@ extension MemberRecord {
 extension Sessions {
   /// Leaves a session. A text of at most `SessionLimits.farewellBytesMax` bytes of plain text goes to the other
   /// members, together with the reason.
+  ///
+  /// A departure takes one signature for each of the merged sessions that the address is joined in. If `signsLater` is
+  /// true, this call signs nothing, and the other members are notified after `signDeparture` has signed the last one.
   public func leave(
-    _ handle: SessionHandle, _ reason: Departure.Reason = .wanted, text: [UInt8] = [], now: Instant
+    _ handle: SessionHandle, _ reason: Departure.Reason = .wanted, text: [UInt8] = [], signsLater: Bool = false,
+    now: Instant
   ) throws(SessionError) {
     guard let session = session(handle) else { throw .unknown }
     guard text.count <= SessionLimits.farewellBytesMax, isPlainText(text.span.bytes) else { throw .invalid }
-    leave(session, reason, text, .left, now)
+    leave(session, reason, text, .left, signsLater: signsLater, now)
+  }
+
+  /// Whether signatures for the departure from a session are left for `signDeparture`.
+  public func owesDeparture(_ handle: SessionHandle) -> Bool {
+    sessions.contains { $0.handle == handle && $0.unsignedDeparture != nil && $0.phase != .over }
+  }
+
+  /// Makes one signature for the departure from a session that was left with `signsLater`. Does nothing without such a
+  /// session.
+  public func signDeparture(from handle: SessionHandle, now: Instant) {
+    if let session = sessions.first(where: { $0.handle == handle }) { signDeparture(session, now) }
   }
 
   /// Ejects another address. Only the founder of the session for which the address has its ticket is allowed to eject
@@ -240,12 +256,27 @@ extension Sessions {
   }
 
   private func leave(
-    _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd, _ now: Instant
+    _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd,
+    signsLater: Bool = false, _ now: Instant
   ) {
     // A signature costs time. Without other members the departure would be sent to no node.
-    if !session.peers.isEmpty { _ = session.table.end(session.address, by: session.address, reason, text) }
+    if !session.peers.isEmpty { session.unsignedDeparture = (reason, text) }
     sayFarewell(session, now)
     sessionEnded(session, end, now)
+    while !signsLater && session.unsignedDeparture != nil { signDeparture(session, now) }
+  }
+
+  /// Signs the departure from one of the merged sessions that the address is joined in. After the last signature the
+  /// other members are notified.
+  private func signDeparture(_ session: LocalSession, _ now: Instant) {
+    guard let departure = session.unsignedDeparture else { return }
+    _ = session.table.end(session.address, by: session.address, departure.reason, departure.text, recordsMax: 1)
+    if session.table.isJoined(session.address) { return }
+    session.unsignedDeparture = nil
+    if case .leaving(let owing, _) = session.phase {
+      session.phase = .leaving(owing: owing, until: now + SessionLimits.leavingTime)
+    }
+    scheduleDeltas(session, now)
   }
 
   /// Schedules the departure of this address for all other members, and cancels all other messages to them.
@@ -256,9 +287,9 @@ extension Sessions {
       session.peers[index].tableSync.scheduleDelta(at: now)
       session.peers[index].windowAt = .never
     }
-    session.phase =
-      session.peers.isEmpty
-      ? .over : .leaving(owing: now + SessionLimits.owingTime, until: now + SessionLimits.leavingTime)
+    // The time of leaving begins when the departure is signed, so a departure is not lost while it waits.
+    let until = session.unsignedDeparture == nil ? now + SessionLimits.leavingTime : .never
+    session.phase = session.peers.isEmpty ? .over : .leaving(owing: now + SessionLimits.owingTime, until: until)
   }
 
   private func sessionEnded(_ session: LocalSession, _ end: SessionEnd, _ now: Instant) {
