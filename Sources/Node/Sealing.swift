@@ -71,6 +71,16 @@ extension Node {
     isPumpDue = true
   }
 
+  /// The peers with which this node has or begins encrypted sessions.
+  public var sealedPeers: [NodeID] { associations.all.filter { $0.protection.seal != nil }.map { $0.peer } }
+
+  /// Repeats the application's decision on a peer, after trust has changed. The encrypted session ends if `isRefused`
+  /// returns true for the chain that was accepted.
+  public func reconsider(_ peer: NodeID, now: Instant, isRefused: ([[UInt8]]) -> Bool) {
+    associations.association(with: peer)?.protection.seal?.reconsider(now: now, isRefused: isRefused)
+    isPumpDue = true
+  }
+
   /// The certificates with which a peer has proved its key, in DER, the peer's own certificate first. Empty if traffic
   /// with the peer is not encrypted or is refused, and for this node itself. nil if the peer has not proved its key or
   /// is unreachable.

@@ -49,7 +49,10 @@ public func commandReload(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway reload", words,
     help:
-      "Make the daemon read its configuration again. If the file has an error, the daemon keeps its current configuration.",
+      """
+      Make the daemon read its configuration and its trust anchors again. If the configuration has an error, the daemon \
+      keeps its settings. Anchors that are not understood refuse all nodes that they may concern.
+      """,
     options: ClientOptions.options
   ) { key, value in
     _ = options.take(key, value)

@@ -84,6 +84,9 @@ final class Relay {
   let indicators: Indicators
   var button: BoardButton?
   var maintenance: Timer?
+  /// The peers whose end-to-end sessions are to be checked again, and the timer of that check (`reconsiderPeers`).
+  var unreviewed: [NodeID] = []
+  var sessionReview: Timer?
   /// The timer that returns the memory of ended links and lost peers to the kernel, `memoryRest` after the last end or
   /// loss.
   let memoryReturn: Timer

@@ -54,8 +54,7 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     var faults: [(source: StaticString, text: String)] = []
     for (source, text) in sources { if let text { faults.append((source, text)) } }
     for fault in faults { report(.error, fault.text, journal) }
-    // A fault of an anchor is only a warning under the other policies, which do not use anchors.
-    if keeper.policy != .authority { for fault in keeper.anchors.faults { report(.warning, fault.text, journal) } }
+    for warning in keeper.anchorWarnings { report(.warning, warning, journal) }
     if configuration.trust.policy == .authority, let notice = clock.notice { report(.warning, notice, journal) }
     if let failure {
       keeper.noteUnsaved()
@@ -78,9 +77,18 @@ extension TrustKeeper {
     _ identity: NodeIdentity, _ store: TrustStore, _ section: TrustSection, _ clock: SystemClock = SystemClock()
   ) {
     self.init(
-      identity, store, policy: section.policy, anchors: TrustAnchors(directory: section.anchors),
-      operators: section.operators, clock: { (clock.seconds, clock.isSynchronised) })
+      identity, store, policy: section.policy, anchors: TrustAnchors(), operators: section.operators,
+      clock: { (clock.seconds, clock.isSynchronised) })
+    readAnchors(in: section.anchors)
   }
+
+  /// Reads the trust anchors in a directory, at the start and at each reload alike. Each part that is understood applies.
+  /// A part that is not understood refuses the nodes that it may concern (`AnchorFault`), and is in `anchorFault`. The
+  /// caller must check the peers of all links and sessions again.
+  func readAnchors(in directory: String) { anchors = TrustAnchors(directory: directory) }
+
+  /// One line of text for each fault of the anchors that refuses nobody, because the policy uses no anchors.
+  var anchorWarnings: [String] { policy == .authority ? [] : anchors.faults.map { $0.text } }
 }
 
 /// Decides whether the peer of one link is trusted, and charges a refusal to the peer's address.
@@ -157,7 +165,7 @@ extension Relay {
     }
     keepRuntimeDirectory()
     journal.recordRepeats(at: loop.now)
-    if trustReports.clockBecameSynchronised() { links.reconsider() }
+    if trustReports.clockBecameSynchronised() { reconsiderPeers() }
     trustReports.reportPins()
     links.reportRefusals()
     button?.keep()
@@ -179,14 +187,42 @@ extension Relay {
     // The end-to-end session has just proved the peer's key. So the name that the peer advertises may be pinned to that
     // key, if no other key has the name.
     let proof = node.sessionProof(of: peer, now: now)
-    let checks = checksMade {
-      PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer, from: proof?.source ?? 0) }
-    }
+    let checks = checksMade { refusal = self.refusal(of: chain, peer, proof) }
     if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
       refusal = trust.refusal(of: peer, named: [UInt8](name), proof: proof)
     }
-    if let refusal { journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)") }
+    if let refusal { report(refusal, of: peer, now) }
     node.decide(peer, isAccepted: refusal == nil, checks: checks, now: now)
+  }
+
+  private func refusal(of chain: [[UInt8]], _ peer: NodeID, _ proof: KeyProof?) -> PeerRefusal? {
+    var refusal: PeerRefusal?
+    PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer, from: proof?.source ?? 0) }
+    return refusal
+  }
+
+  private func report(_ refusal: PeerRefusal, of peer: NodeID, _ now: Instant) {
+    journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)")
+  }
+
+  /// Checks the peers of all links and of all end-to-end sessions again, after the anchors or the known time changed.
+  /// Each pass of the event loop checks one session, because a chain takes several signature checks.
+  func reconsiderPeers() {
+    links.reconsider()
+    unreviewed = node.sealedPeers
+    if sessionReview == nil { sessionReview = Timer(loop) { [self] in reviewNextSession() } }
+    sessionReview?.set(loop.now)
+  }
+
+  private func reviewNextSession() {
+    guard let peer = unreviewed.popLast() else { return }
+    sessionReview?.set(loop.now)
+    let now = loop.now
+    node.reconsider(peer, now: now) { chain in
+      guard let refusal = refusal(of: chain, peer, node.sessionProof(of: peer, now: now)) else { return false }
+      report(refusal, of: peer, now)
+      return true
+    }
   }
 
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String) {

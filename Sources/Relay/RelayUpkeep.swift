@@ -57,61 +57,29 @@ extension Relay {
 
   func controlReload() -> (isDone: Bool, text: String) { reload() }
 
-  /// Reloads the configuration (SIGHUP, `causeway reload`) and reports the result to the journal, the status and the
-  /// service manager.
+  /// Reloads the configuration and the trust anchors (SIGHUP, `causeway reload`). Reports the result to the journal, the
+  /// status and the service manager, and checks all peers against the new anchors.
   @discardableResult
   func reload() -> (isDone: Bool, text: String) {
     indicators.reloading(loop.now)
-    let (isDone, text) = readConfiguration()
-    faults.report("configuration", text, isFault: !isDone)
+    let result = Reload(configurationFile, &configuration, trust)
+    journal.setLevel(configuration.journal.level)
+    for warning in result.warnings { journal.report(.warning, at: loop.now, "configuration", warning) }
+    for warning in trust.anchorWarnings { journal.report(.warning, at: loop.now, "trust", warning) }
+    faults.report("configuration", result.text, isFault: !result.isRead)
+    if let fault = trust.anchorFault {
+      faults.report("trust", fault, isFault: true)
+    } else {
+      faults.note("trust", nil)
+    }
+    reconsiderPeers()
     indicators.ready()
     notifyServiceManager()
-    return (isDone, text)
-  }
-
-  /// Reads the configuration again. The journal's level and the trust anchors apply at once. The result names the
-  /// changed keys that need a restart. An invalid file changes nothing.
-  private func readConfiguration() -> (isDone: Bool, text: String) {
-    let fresh: Configuration
-    do throws(ConfigurationError) {
-      fresh = try Configuration.load(path: configurationFile)
-    } catch {
-      return (false, "not reloaded: \(error.text)")
-    }
-    let anchors = TrustAnchors(directory: fresh.trust.anchors)
-    if let fault = fault(in: anchors, fresh) {
-      return (false, "not reloaded: \(fault)")
-    }
-    for warning in fresh.warnings { journal.report(.warning, at: loop.now, "configuration", warning) }
-    var later = ""
-    for key in configuration.keysChanged(in: fresh) {
-      // The comparison is by bytes, because comparing Strings would add Unicode tables to the firmware.
-      if ByteString(key).equals("[journal] level") || ByteString(key).equals("[trust] anchors") { continue }
-      later += later.utf8.isEmpty ? key : ", " + key
-    }
-    configuration.journal.level = fresh.journal.level
-    journal.setLevel(fresh.journal.level)
-    configuration.trust.anchors = fresh.trust.anchors
-    trust.anchors = anchors
-    faults.note("trust", trust.anchorFault)
-    links.reconsider()
-    var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
-    if !later.utf8.isEmpty { text += "; these apply at the next start: \(later)" }
-    return (true, text)
+    return (result.isDone, result.text)
   }
 
   func notifyServiceManager() {
     indicators.notifyServiceManager(links: links.count, peers: node.peers.count)
-  }
-
-  /// Why the new anchors are refused; nil if they are usable. Anchors are refused if a file has a fault, or if the
-  /// policy needs certificates and there are none. Refused anchors would refuse peers that the present anchors accept.
-  private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
-    if let fault = anchors.faults.first { return fault.text }
-    if trust.policy == .authority && anchors.certificateCount == 0 {
-      return "[trust] policy is ca, but \(fresh.trust.anchors) has no certificate"
-    }
-    return nil
   }
 }
 

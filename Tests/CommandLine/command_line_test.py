@@ -230,7 +230,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("box.conf:4: ", err)
 
     def test_a_configuration_that_lets_nobody_in_by_a_certificate_is_not_good(self):
-        """Anchors that are absent, empty, or followed by a comment on the line. `reload` refuses the same configurations."""
+        """Anchors that are absent, empty, or followed by a comment on the line. `reload` fails with the same configurations."""
         os.makedirs(self.path("anchors"))
         for anchors in (self.path("none"), self.path("anchors"), self.path("anchors") + " # the fleet"):
             with open(self.path("box.conf"), "w") as file:

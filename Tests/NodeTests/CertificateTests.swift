@@ -86,6 +86,19 @@ import Testing
     #expect(row.places[judge].node.certificates(of: node) == [row.places[other].identity.point])
   }
 
+  @Test func `a peer whose chain is refused after a change of trust loses its session, and others keep theirs`() throws
+  {
+    let row = Row(3)
+    _ = try meet(row, decidesOnMembers: [])
+    let node = row.places[0].node, peers = (1...2).map { row.places[$0].identity.id }
+    #expect(node.sealedPeers.count == 2 && peers.allSatisfy { node.sealedPeers.contains($0) })
+    for peer in peers { node.reconsider(peer, now: row.now) { $0 == [row.places[2].identity.point] } }
+    row.settle()
+    #expect(node.certificates(of: peers[0]) == [row.places[1].identity.point])
+    #expect(node.certificates(of: peers[1]) == nil)
+    #expect(row.places[2].node.certificates(of: row.places[0].identity.id) == nil)
+  }
+
   @Test func `where traffic is not sealed there are no certificates`() {
     let row = Row(2) { _, settings in settings.encryption = .none }
     #expect(row.places[0].node.certificates(of: row.places[1].identity.id) == [])

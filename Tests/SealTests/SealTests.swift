@@ -406,6 +406,37 @@ import TestSupport
     #expect(pair.server.seal.refusal == .rejected && !pair.areOpen)
   }
 
+  @Test func `a peer that is refused after a change of trust learns it, and may try again a minute later`() throws {
+    let pair = try Pair.open()
+    var asked = 0
+    pair.server.seal.reconsider(now: pair.now) { _ in
+      asked += 1
+      return false
+    }
+    #expect(asked == 1 && pair.areOpen)
+    pair.server.seal.reconsider(now: pair.now) { chain in chain == pair.server.seal.peerChain }
+    pair.settle()
+    #expect(!pair.server.seal.isOpen && !pair.client.seal.isOpen)
+    #expect(pair.client.events.last == .refused(.rejected, byPeer: true) && pair.server.seal.refusal == .rejected)
+    pair.pass(SealLimits.refusedTime)
+    pair.say([1], from: pair.client)
+    #expect(pair.areOpen && pair.server.received == [[1]])
+  }
+
+  @Test func `a chain that was accepted and is not confirmed yet is refused after a change of trust`() throws {
+    let pair = Pair(asks: true)
+    pair.client.seal.isWanted = true
+    // The client's hello, which confirms the session, does not arrive.
+    pair.onTheWay = { fromClient, type, payload in fromClient && type == 37 ? nil : payload }
+    pair.settle()
+    pair.server.seal.decide(isAccepted: true, now: pair.now)
+    #expect(!pair.server.seal.isOpen)
+    pair.server.seal.reconsider(now: pair.now) { _ in true }
+    pair.onTheWay = { _, _, payload in payload }
+    pair.settle()
+    #expect(!pair.areOpen && pair.server.seal.refusal == .rejected && pair.client.seal.refusal == .rejected)
+  }
+
   @Test func `an application that does not decide has rejected`() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true

@@ -164,7 +164,7 @@ class AnchorsTest(DaemonsTest):
         self.assertEqual(box.run("reload")[0], 0)
         wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"), 40)
 
-    def test_a_reload_with_a_list_that_is_not_understood_changes_nothing_and_fails(self):
+    def test_a_reload_with_a_list_that_is_not_understood_ends_the_links_that_it_may_revoke_and_fails(self):
         box = self.box()
         good = self.member("good", box)
         self.list("plain")
@@ -174,9 +174,66 @@ class AnchorsTest(DaemonsTest):
         self.list("delta")
         code, out, err = box.run("reload")
         self.assertEqual(code, 1)
-        self.assertIn("not reloaded: ", out + err)
-        self.assertIn("delta list", self.faults(box)["configuration"])
+        self.assertIn("delta list", out + err)
+        self.assertIn("delta list", self.faults(box)["trust"])
+        self.assertNotIn("configuration", self.faults(box))
+        wait("the link ends", lambda: box.neighbours() == [])
+        self.assertTrue(self.refusals(box, "that may revoke it cannot be read"))
+        self.list("plain")
+        self.assertEqual(box.run("reload")[0], 0)
+        wait("the good one is linked again", lambda: box.neighbours() == ["good"], 40)
+        self.assertNotIn("trust", self.faults(box))
+
+    def test_a_reload_applies_a_list_beside_a_file_that_is_not_understood(self):
+        box = self.box()
+        good, bad = self.member("good", box), self.member("bad", box)
+        for daemon in (box, good, bad):
+            daemon.start()
+        wait("both are linked", lambda: box.neighbours() == ["bad", "good"])
+        self.list("plain", ["bad"])
+        with open(self.path("anchors/README"), "w") as file:
+            file.write("The lists of the fleet.\n")
+        code, out, err = box.run("reload")
+        self.assertEqual(code, 1)
+        self.assertIn("anchors/README: contains neither a certificate nor a CRL", out + err)
+        wait("the links end", lambda: box.neighbours() == [])
+        code, lines = self.findings(box, "anchors")
+        self.assertEqual((code, lines[0][:5]), (1, "WRONG"), lines)
+        os.remove(self.path("anchors/README"))
+        self.assertEqual(box.run("reload")[0], 0)
+        wait("the good one is linked again", lambda: box.neighbours() == ["good"], 40)
+        wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"), 40)
+
+    def test_a_reload_with_an_error_in_the_configuration_applies_a_new_list_nevertheless(self):
+        box = self.box()
+        good, bad = self.member("good", box), self.member("bad", box)
+        for daemon in (box, good, bad):
+            daemon.start()
+        wait("both are linked", lambda: box.neighbours() == ["bad", "good"])
+        self.list("plain", ["bad"])
+        with open(box.config, "a") as file:
+            file.write("[journal]\nlevel = loud\n")
+        code, out, err = box.run("reload", "--socket", box.directory + "/run/control.sock")
+        self.assertEqual((code, out), (1, ""))
+        self.assertRegex(err, "not reloaded: .*loud.*; \\[trust\\] anchors apply nevertheless: 1 anchors, 1 revocation lists")
+        box.write()
+        self.assertIn("not reloaded", self.faults(box)["configuration"])
+        wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"))
         self.assertEqual(box.neighbours(), ["good"])
+
+    def test_a_reload_ends_a_sealed_session_with_a_node_behind_a_relay_whose_certificate_is_revoked(self):
+        box = self.box()
+        relay = self.member("relay", box)
+        bad = self.member("bad", relay)
+        for daemon in (box, relay, bad):
+            daemon.start()
+        wait("the box sees both", lambda: "bad" in box.run("peers")[1])
+        self.assertEqual(box.run("ping", "bad", "--count", "1")[0], 0)
+        self.list("plain", ["bad"])
+        self.assertEqual(box.run("reload")[0], 0)
+        wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"))
+        self.assertNotEqual(box.run("ping", "bad", "--count", "1", "--timeout", "2")[0], 0)
+        self.assertEqual(box.run("ping", "relay", "--count", "1")[0], 0)
 
     def test_a_list_counts_any_number_of_steps_above_an_anchor(self):
         self.certificate("one", "authority")
