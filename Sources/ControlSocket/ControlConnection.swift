@@ -139,7 +139,7 @@ final class ControlConnection: EventSource {
     CSystem.close(descriptor)
     server.journal.record(
       reason == .left || reason == .shutdown ? .debug : .warning, .controlDetached, at: server.loop.now,
-      UInt64(serial), UInt64(reason.rawValue))
+      UInt64(serial), UInt64(reason.rawValue), cause: user.cause)
     server.closed(self)
   }
 
@@ -177,7 +177,8 @@ final class ControlConnection: EventSource {
       guard count <= ControlProtocol.requestBytesMax, let request = try? ControlRequest(Array(server.buffer[..<count]))
       else {
         server.journal.record(
-          .warning, .controlRefused, at: server.loop.now, UInt64(ControlClosing.syntax.rawValue), UInt64(count))
+          .warning, .controlRefused, at: server.loop.now, UInt64(ControlClosing.syntax.rawValue), UInt64(count),
+          cause: user.cause)
         return close(.syntax)
       }
       server.journal.record(

@@ -235,7 +235,7 @@ public final class ControlServer: EventSource, FrameTap {
       refuse(accepted, refusal)
       // The text omits the process id, so that a user's repeated attempts yield the same text, which the journal
       // counts.
-      journal.report(.warning, at: loop.now, "control", "user \(user.userID) refused: \(refusal)")
+      journal.report(.warning, at: loop.now, "control", "user \(user.userID) refused: \(refusal)", cause: user.cause)
       return
     }
     serial &+= 1
@@ -243,7 +243,8 @@ public final class ControlServer: EventSource, FrameTap {
       clients.append(try ControlConnection(self, accepted, user, serial: serial))
     } catch {
       refuse(accepted, error.text)
-      journal.record(.warning, .controlRefused, at: loop.now, UInt64(ControlClosing.full.rawValue))
+      journal.record(
+        .warning, .controlRefused, at: loop.now, UInt64(ControlClosing.full.rawValue), cause: user.cause)
     }
   }
 

@@ -1,4 +1,5 @@
 import CSystem
+import Journal
 import Reactor
 import Text
 
@@ -63,6 +64,8 @@ public struct UnixUser {
   private let descriptor: CInt
   /// Whether the user is root or the daemon's own user.
   public var isOperator: Bool { userID == 0 || userID == geteuid() }
+  /// The cause of the journal's records about the client.
+  public var cause: RecordCause { isOperator ? .box : .user(userID) }
 
   public init(_ descriptor: CInt) {
     self.descriptor = descriptor

@@ -74,13 +74,24 @@ public struct Journal: @unchecked Sendable {
     beginBase(base, wallOffset, boot)
   }
 
-  /// Writes one record. `Event` defines the meaning of `a`, `b`, `c` and `node`.
+  /// Sets the cause of all further records about a link, for all copies of this value. `link` is the number of the link
+  /// slot. Call this function when a link begins, and when the operator has decided on its neighbour. Has no effect
+  /// without a filter.
+  public func attribute(link: UInt8, to cause: RecordCause) { filter?.pointee.attribute(link: link, to: cause) }
+
+  /// The cause of the records about a link, as set by `attribute`. `.box` for a number that is no link slot.
+  public func cause(ofLink link: Int) -> RecordCause {
+    filter?.pointee.cause(ofLink: UInt8(clamping: link)) ?? .box
+  }
+
+  /// Writes one record. `Event` defines the meaning of `a`, `b`, `c` and `node`. Without a `cause` the record is charged
+  /// to that of its link.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
-    _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0, node: NodeID = .none
+    _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0, node: NodeID = .none, cause: RecordCause? = nil
   ) {
-    admit(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian)
+    admit(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian, cause)
   }
 
   /// Writes one record with a text. The record has room for the first 16 bytes of the text, in place of a node id.
@@ -89,21 +100,23 @@ public struct Journal: @unchecked Sendable {
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
     _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0, text: JournalText
   ) {
-    admit(level, event, now, link, a, b, c, text.first, text.second)
+    admit(level, event, now, link, a, b, c, text.first, text.second, nil)
   }
 
   /// Writes a text, “source: text”, as at most `textRecordsMax` records. Each record contains 40 bytes of the text, in
   /// a, b, c and the 16 bytes. `event` is `report` or `panic`. If `isCounted` is true, repetitions are counted instead
   /// of written. Callers that limit the rate themselves pass false.
   public func recordText(
-    _ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer, isCounted: Bool = true
+    _ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer, cause: RecordCause = .box,
+    isCounted: Bool = true
   ) {
     guard level <= self.level else { return }
     let words = UnsafeRawBufferPointer(rebasing: words.prefix(40 * Self.textRecordsMax))
     if let filter, isCounted, RepeatFilter.counts(level) {
       let start = JournalText(words)
       let subject = RepeatFilter.Subject(event, level, words: words, start.first, start.second)
-      if !filter.pointee.admits(subject, records: max(1, (words.count + 39) / 40), at: now) { return }
+      let records = max(1, (words.count + 39) / 40)
+      if !filter.pointee.admits(subject, records: records, by: cause, at: now) { return }
     }
     var offset = 0
     repeat {
@@ -143,12 +156,13 @@ public struct Journal: @unchecked Sendable {
   @inline(__always)
   private func admit(
     _ level: Level, _ event: Event, _ now: Instant, _ link: UInt8,
-    _ a: UInt64, _ b: UInt64, _ c: UInt64, _ first: UInt64, _ second: UInt64
+    _ a: UInt64, _ b: UInt64, _ c: UInt64, _ first: UInt64, _ second: UInt64, _ cause: RecordCause?
   ) {
     guard level <= self.level else { return }
     if let filter, RepeatFilter.counts(level) {
       let subject = RepeatFilter.Subject(event, level, link, a: a, first, second)
-      if !filter.pointee.admits(subject, records: 1, at: now) { return }
+      let cause = cause ?? filter.pointee.cause(ofLink: link)
+      if !filter.pointee.admits(subject, records: 1, by: cause, at: now) { return }
     }
     write(level, event, now, link, a, b, c, first, second)
   }

@@ -8,10 +8,18 @@ import Primitives
 /// - A **subject** is an event about one node, link or text. `subjectBurst` records of a subject are written within a
 ///   minute. Further records are counted. The counting period doubles from one minute to 16 minutes.
 /// - A **kind** is all records of one event, or of one source of texts, regardless of the subject. The limit of a kind
-///   is a burst of 1/32 of the ring, which refills within an hour.
+///   is a burst of 1/32 of the ring, but at least `kindBurstMin` records, which refills within an hour.
 ///
 /// So others can flood eight kinds for an hour with any number of invented subjects, and half of the ring still
 /// contains older records.
+///
+/// The burst of a kind has two parts, which are shared by the causes of the records (`RecordCause`):
+///
+/// - Three quarters are for everybody. With n greedy interfaces or users, each of them gets 1/(n + 1) of this part. The
+///   box itself may take all that is free.
+/// - A quarter is the reserve, for records about nodes on which the operator has decided, and for those of the box. A
+///   record uses the reserve when the first part does not admit it. With n greedy nodes, each of them gets 1/(n + 1) of
+///   the reserve. Strangers cannot use the reserve, so a record about such a node is written whatever they do.
 ///
 /// Faults and debug records have no limit. A person who enables debug records wants all of them.
 public struct RepeatFilter {
@@ -24,6 +32,8 @@ public struct RepeatFilter {
   /// The shortest counting period, and the longest: the period doubles while records of the subject continue.
   static let span = TimeSpan.seconds(60)
   static let spanMax = TimeSpan.seconds(960)
+  /// The smallest burst of a kind, in records. In a small ring one interface can then write the burst of a subject.
+  static let kindBurstMin = 32
   /// The number of kinds. There is a kind for each event, and `sourcesMax` kinds for the sources of texts
   /// (`Event.report`).
   static let kindsMax = 240
@@ -54,9 +64,33 @@ public struct RepeatFilter {
     var subject = Subject(event: .report, key: 1, kind: 0)
   }
 
+  /// A part of the burst of a kind.
+  private struct Pool {
+    private var share: FairShare
+    private var refilledAt = Instant.zero
+
+    init(capacity: Int) { share = FairShare(capacity: capacity) }
+
+    /// Refills the pool, in equal parts for all holders that have used it.
+    mutating func refill(_ now: Instant) {
+      let step = RepeatFilter.hourNanoseconds / UInt64(share.capacity)
+      let due = min((now - refilledAt).nanoseconds / step, UInt64(share.capacity - share.free))
+      share.reclaim(Int(due))
+      refilledAt = share.free == share.capacity ? now : refilledAt + TimeSpan(nanoseconds: due * step)
+    }
+
+    /// Charges records to a holder. Returns false, and charges nothing, if the holder's share is not sufficient. If
+    /// `isBox`, the holder may take all that is free.
+    mutating func spend(_ records: Int, by holder: Int, isBox: Bool = false) -> Bool {
+      guard isBox ? records <= share.free : share.mayTake(records, by: holder) else { return false }
+      share.take(records, by: holder)
+      return true
+    }
+  }
+
   private struct Kind {
-    var spent: UInt32 = 0
-    var refilledAt = Instant.zero
+    var all: Pool
+    var reserve: Pool
     var since = Instant.zero
     var repeats: UInt64 = 0
     var subject = Subject(event: .report, key: 1, kind: 0)
@@ -64,14 +98,31 @@ public struct RepeatFilter {
 
   /// The level of the journal: records that are less severe are dropped.
   var level: Level
-  private let kindBurst: UInt32
   private var watches = FixedArray<64, Watch>(repeating: Watch())
-  private var kinds = FixedArray<240, Kind>(repeating: Kind())
+  private var kinds: FixedArray<240, Kind>
+  /// The cause of the records with a link byte: who can send over the link, and the neighbour if the operator has
+  /// decided on it. Nil for a link that was never attributed.
+  private var links = FixedArray<64, RecordCause?>(repeating: nil)
 
   /// `capacity` is the number of records in the ring.
   public init(level: Level, capacity: Int) {
     self.level = level
-    kindBurst = UInt32(clamping: max(16, capacity / 32))
+    let burst = min(max(Self.kindBurstMin, capacity / 32), Int(UInt16.max))
+    let reserve = max(burst / 4, Journal.textRecordsMax)
+    kinds = FixedArray(repeating: Kind(all: Pool(capacity: burst - reserve), reserve: Pool(capacity: reserve)))
+  }
+
+  /// Sets the cause of all further records with this link byte.
+  mutating func attribute(link: UInt8, to cause: RecordCause) {
+    if link < UInt8(Limits.linksMax) { links[Int(link)] = cause }
+  }
+
+  /// The cause of a record with this link byte. Links that were not attributed are a holder each.
+  ///
+  /// The method changes nothing, and is `mutating` because Swift 6.3.1 copies a borrowed filter completely to read one
+  /// element.
+  mutating func cause(ofLink link: UInt8) -> RecordCause {
+    link < UInt8(Limits.linksMax) ? links[Int(link)] ?? .interface(UInt32(link)) : .box
   }
 
   static func counts(_ level: Level) -> Bool {
@@ -83,16 +134,16 @@ public struct RepeatFilter {
 
   /// Returns whether a message about a subject is written. If not, the message is counted. `records` is the number of
   /// records that the message needs.
-  mutating func admits(_ subject: Subject, records: Int, at now: Instant) -> Bool {
+  mutating func admits(_ subject: Subject, records: Int, by cause: RecordCause, at now: Instant) -> Bool {
     var place: Int?
     let set = Int(subject.key >> 32) & (Self.subjectsMax - 1) & ~(Self.setCount - 1)
     var index = set
     while index < set + Self.setCount {
-      if watches[index].key == subject.key { return admitsAgain(subject, index, records, now) }
+      if watches[index].key == subject.key { return admitsAgain(subject, index, records, cause, now) }
       if place == nil && watches[index].repeats == 0 && watches[index].until <= now { place = index }
       index += 1
     }
-    guard spend(subject, records, now) else { return false }
+    guard spend(subject, records, cause, now) else { return false }
     if let place {
       watches[place] = Watch(
         key: subject.key, since: now, until: now + Self.span, doublings: 0, written: 1, repeats: 0, subject: subject)
@@ -100,7 +151,9 @@ public struct RepeatFilter {
     return true
   }
 
-  private mutating func admitsAgain(_ subject: Subject, _ index: Int, _ records: Int, _ now: Instant) -> Bool {
+  private mutating func admitsAgain(
+    _ subject: Subject, _ index: Int, _ records: Int, _ cause: RecordCause, _ now: Instant
+  ) -> Bool {
     let isCounting = watches[index].repeats > 0
     if !isCounting && watches[index].until <= now {
       watches[index].since = now
@@ -108,7 +161,7 @@ public struct RepeatFilter {
       watches[index].doublings = 0
       watches[index].written = 0
     }
-    if watches[index].written < Self.subjectBurst && spend(subject, records, now) {
+    if watches[index].written < Self.subjectBurst && spend(subject, records, cause, now) {
       watches[index].written += 1
       return true
     }
@@ -116,19 +169,14 @@ public struct RepeatFilter {
     return false
   }
 
-  /// Charges records to the budget of the subject's kind. Returns false if the budget is not sufficient, and then
-  /// counts the message for the kind.
-  private mutating func spend(_ subject: Subject, _ records: Int, _ now: Instant) -> Bool {
+  /// Charges records to the share that the cause has of the subject's kind. Returns false if the share is not
+  /// sufficient, and then counts the message for the kind.
+  private mutating func spend(_ subject: Subject, _ records: Int, _ cause: RecordCause, _ now: Instant) -> Bool {
     let kind = subject.kind
-    let step = Self.hourNanoseconds / UInt64(kindBurst)
-    if kinds[kind].spent == 0 { kinds[kind].refilledAt = now }
-    let refill = min((now - kinds[kind].refilledAt).nanoseconds / step, UInt64(kinds[kind].spent))
-    kinds[kind].spent -= UInt32(refill)
-    kinds[kind].refilledAt = kinds[kind].refilledAt + TimeSpan(nanoseconds: refill * step)
-    if kinds[kind].spent + UInt32(records) <= kindBurst {
-      kinds[kind].spent += UInt32(records)
-      return true
-    }
+    kinds[kind].all.refill(now)
+    kinds[kind].reserve.refill(now)
+    if kinds[kind].all.spend(records, by: cause.holder, isBox: cause.holder == FairShare.ownHolder) { return true }
+    if let holder = cause.reserveHolder, kinds[kind].reserve.spend(records, by: holder) { return true }
     if kinds[kind].repeats == 0 { kinds[kind].since = now }
     kinds[kind].repeats &+= 1
     kinds[kind].subject = subject
@@ -199,7 +247,7 @@ extension RepeatFilter.Subject {
 }
 
 /// The finaliser of SplitMix64, a hash in which every bit of the result depends on every bit of the input.
-private func mixed(_ value: UInt64) -> UInt64 {
+func mixed(_ value: UInt64) -> UInt64 {
   var z = value &+ 0x9E37_79B9_7F4A_7C15
   z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
   z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB

@@ -45,12 +45,13 @@ private func write(_ text: StaticString) { text.withUTF8Buffer { offerToStandard
 
 extension Journal {
   /// Records a text, “source: text”, of at most 320 bytes. Use it for a fault that has no `Event` of its own and that a
-  /// library, a radio or a peer describes in words. If `isCounted`, the journal counts repetitions instead of writing
-  /// each; callers with their own rate limit pass false.
+  /// library, a radio or a peer describes in words. `cause` is who caused the fault. If `isCounted`, the journal counts
+  /// repetitions instead of writing each; callers with their own rate limit pass false.
   public func report(
-    _ level: Level, at now: Instant, _ source: StaticString, _ text: String, isCounted: Bool = true
+    _ level: Level, at now: Instant, _ source: StaticString, _ text: String, cause: RecordCause = .box,
+    isCounted: Bool = true
   ) {
     let bytes = Array("\(source): \(text)".utf8)
-    bytes.withUnsafeBytes { recordText(level, .report, at: now, $0, isCounted: isCounted) }
+    bytes.withUnsafeBytes { recordText(level, .report, at: now, $0, cause: cause, isCounted: isCounted) }
   }
 }

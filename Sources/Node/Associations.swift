@@ -435,7 +435,8 @@ extension Node {
     guard takePlace(for: peer, ingress ?? FairShare.ownHolder, isSealed: isSealed, isClaimed: isClaimed, now) else {
       return nil
     }
-    journal.record(.info, .channelOpened, at: now, epoch, node: peer)
+    let cause = journal.cause(ofLink: ingress ?? FairShare.ownHolder).about(.none)
+    journal.record(.info, .channelOpened, at: now, epoch, node: peer, cause: cause)
     return associations.begin(with: peer, epoch: epoch, protection, route: route, from: ingress, now: now)
   }
 

@@ -180,7 +180,9 @@ extension Node {
       slot, peer, from: source, isDialled: isDialled, isKnown: trust?.isKnown(peer) ?? false,
       isPinned: trust?.isPinnedByOperator(peer) ?? false, now: now)
     if let pause {
-      journal.record(.notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: peer)
+      journal.record(
+        .notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: peer,
+        cause: journal.cause(ofLink: slot))
       return closeLink(slot, .full, retryAfterSeconds: UInt16((pause.milliseconds + 999) / 1000), now: now)
     }
     let open = links.indices.count(where: isOpen)
@@ -189,7 +191,8 @@ extension Node {
     let mayStay = !isOver && (trust == nil || !linkSlots.isStranger(slot))
     guard let victim = linkSlots.victim(for: slot) ?? (mayStay ? nil : slot) else { return }
     journal.record(
-      .notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: links[victim].peer)
+      .notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: links[victim].peer,
+      cause: journal.cause(ofLink: victim))
     closeLink(victim, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
   }
 

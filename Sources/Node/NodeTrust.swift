@@ -73,6 +73,12 @@ extension Node {
     return false
   }
 
+  /// `peer` if the operator has pinned or revoked its key, otherwise `.none`: see `RecordCause.about`.
+  func decided(_ peer: NodeID) -> NodeID {
+    guard let trust, trust.isPinnedByOperator(peer) || trust.refuses(peer) else { return .none }
+    return peer
+  }
+
   private func proof(on slot: Int, _ now: Instant) -> KeyProof {
     KeyProof(from: linkSlots.source(of: slot), over: links[slot].bearer, at: now)
   }

@@ -380,21 +380,25 @@ extension Node {
 
   private func note(_ event: SealEvent, _ association: Association, _ now: Instant) {
     let peer = association.peer
+    let cause = journal.cause(ofLink: association.holder).about(.none)
     switch event {
     case .opened(let milliseconds):
       count { $0.sessionsOpened &+= 1 }
-      journal.record(.info, .sessionOpened, at: now, milliseconds, node: peer)
+      journal.record(.info, .sessionOpened, at: now, milliseconds, node: peer, cause: cause.about(decided(peer)))
       provenPeers.note(peer, on: association.holder)
       sessions.askAgain(about: peer)
     case .failed(let reason):
       count { $0.sessionsFailed &+= 1 }
       // A peer that begins handshakes again and again can cause any number of displaced ones.
       let level: Level = reason == .displaced ? .debug : .notice
-      journal.record(level, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
+      journal.record(level, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer, cause: cause)
       sessions.askAgain(about: peer)
     case .refused(let reason, let byPeer):
       count { $0.sessionsRefused &+= 1 }
-      journal.record(.warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer)
+      // The peer has proved its key.
+      journal.record(
+        .warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer,
+        cause: cause.about(decided(peer)))
       // Unfinished sends fail. A channel without unfinished sends continues when the refusal ends.
       if association.channel.hasUnfinishedSends { association.channel.close() }
     case .decisionWanted(let chain): decisions.append((peer, chain))

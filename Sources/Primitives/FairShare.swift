@@ -1,4 +1,5 @@
 /// A capacity that is shared by holders. The holders are the node's links, numbered by link slot, and the node itself.
+/// The owner of a capacity may give the numbers of the link slots to other holders.
 ///
 /// The share applies `ShareRule` with a factor of 1. Under this rule, each of k greedy holders gets 1/(k + 1) of the
 /// capacity, and the same amount stays free for a new holder. A holder without units may take one unit while a unit is
@@ -52,7 +53,7 @@ public struct FairShare {
 
   /// Takes back up to `units` units from the holders that have units. Each takes its turn to return one unit (round
   /// robin).
-  mutating func reclaim(_ units: Int) {
+  public mutating func reclaim(_ units: Int) {
     var left = min(units, capacity - free)
     while left > 0 {
       turn = turn + 1 == Self.holders ? 0 : turn + 1

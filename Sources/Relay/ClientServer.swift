@@ -120,7 +120,7 @@ final class ClientServer {
     if case .members(let name, let wanted) = access, !user.isOperator, user.groups(where: { $0 == wanted }).isEmpty {
       journal.report(
         .warning, at: loop.now, "api",
-        "user \(user.userID) refused: not in the group \(name)")
+        "user \(user.userID) refused: not in the group \(name)", cause: user.cause)
       turnAway(descriptor, .notAllowed, "only root and members of the group “\(name)” may connect")
       return .taken
     }
@@ -132,7 +132,7 @@ final class ClientServer {
       let text = String(decoding: clients.connectionRefusal(user.userID), as: UTF8.self)
       turnAway(descriptor, .full, text)
       // The line contains no process id, so that repeated attempts of one user are equal, and the journal counts them.
-      journal.report(.warning, at: loop.now, "api", "user \(user.userID) refused: \(text)")
+      journal.report(.warning, at: loop.now, "api", "user \(user.userID) refused: \(text)", cause: user.cause)
       return .taken
     }
     do throws(SystemError) {
@@ -166,7 +166,9 @@ final class ClientServer {
 
   /// Closes a client that violates the protocol.
   func refuse(_ connection: LocalConnection, _ text: String) {
-    journal.report(.warning, at: loop.now, "api", "a client of user \(connection.user) closed: \(text)")
+    journal.report(
+      .warning, at: loop.now, "api", "a client of user \(connection.user) closed: \(text)",
+      cause: connection.isOperator ? .box : .user(connection.user))
     end(connection, text)
   }
 

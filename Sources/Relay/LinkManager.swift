@@ -68,7 +68,22 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
 
   /// Checks the peers of all links again, after trust has changed.
   func reconsider() {
+    attribute()
     for driver in drivers { driver.reconsider() }
+  }
+
+  /// Charges the journal's records about each link to its cause. Called when the operator has decided on a node.
+  func attribute() {
+    for driver in drivers { attribute(driver) }
+  }
+
+  private func attribute(_ driver: LinkDriver) {
+    if let slot = driver.slot { journal.attribute(link: UInt8(slot), to: driver.recordCause(trust)) }
+  }
+
+  /// The cause of a record about a node that only its neighbour `neighbour` on the way to it vouches for.
+  func cause(behind neighbour: NodeID) -> RecordCause {
+    drivers.first { $0.slot != nil && $0.peer == neighbour }?.handoff.cause ?? .interface(0)
   }
 
   func hasStream(with remote: RemoteAddress) -> Bool {
@@ -145,7 +160,7 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
   }
 
   private func linkFailed(_ stream: StreamHandoff, _ admission: UInt32?, _ reason: String) {
-    journal.report(.error, at: loop.now, "link", reason)
+    journal.report(.error, at: loop.now, "link", reason, cause: stream.cause)
     if let admission { inbound?.handshakeEnded(admission, .noLink) }
     if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
   }
@@ -161,6 +176,7 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
 
   func linkOpened(_ driver: LinkDriver) {
     if driver.slot == nil { contacts.noteNoSlot(driver) }
+    attribute(driver)
     guard let admission = driver.admission else { return }
     driver.admission = nil
     let end: AdmissionGate.HandshakeEnd = driver.slot == nil ? .noLink : .link(driver.peer, standing(of: driver.peer))
@@ -193,16 +209,21 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
       if driver.handoff.isInbound && node.isLinkWasted(slot) {
         inbound?.wasted(driver.handoff.remote.source, checks: driver.checksMade)
       }
-      if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }
+      if driver.isRefused { report(driver, reason) }
       if driver.handoff.bearer.isWiFi { radios.wifiLinkEnded() }
       let isLost = node.link(slot).state == .up
       node.handle(.linkClosed(slot), now: loop.now)
       if isLost { radios.linkLost(driver.handoff) }
       freePlace(driver, slot)
     } else {
-      journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)")
+      report(driver, reason)
       if !driver.handoff.isInbound { node.handle(.dialFailed(driver.handoff.token), now: loop.now) }
     }
+  }
+
+  private func report(_ driver: LinkDriver, _ reason: String) {
+    journal.report(
+      .notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)", cause: driver.recordCause(trust))
   }
 
   /// Closes the Bluetooth connection of a parked link (kept without a connection). The relaying end closes the

@@ -137,8 +137,12 @@ extension Relay: ControlDelegate {
   func reportPeer(_ event: PeerEvent, _ now: Instant) {
     switch event {
     case .found(let peer):
-      recordName(of: peer, now)
-      journal.record(.notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
+      // A neighbour has proved its key. An advertisement of another node may be old.
+      let decided = peer.firstHop == peer.id ? trust.decided(peer.id) : .none
+      let cause = links.cause(behind: peer.firstHop).about(decided)
+      recordName(of: peer, cause, now)
+      journal.record(
+        .notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id, cause: cause)
       control?.peerPresent(status(of: peer))
       local?.clients.peerChanged(peer.id)
     case .changed(let peer):
@@ -153,7 +157,7 @@ extension Relay: ControlDelegate {
 
   /// Writes the peer's name to the journal before other records about the peer. Old records are overwritten, so a
   /// reader may see only the newest ones.
-  private func recordName(of peer: Peer, _ now: Instant) {
+  private func recordName(of peer: Peer, _ cause: RecordCause, _ now: Instant) {
     var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
     withUnsafeMutableBytes(of: &words) { bytes in
       var count = min(peer.name.byteCount, bytes.count)
@@ -161,7 +165,7 @@ extension Relay: ControlDelegate {
       while count > 0, count < peer.name.byteCount, peer.name.byte(count) & 0xC0 == 0x80 { count -= 1 }
       for index in 0..<count { bytes[index] = peer.name.byte(index) }
     }
-    journal.record(.notice, .peerNamed, at: now, words.0, words.1, words.2, node: peer.id)
+    journal.record(.notice, .peerNamed, at: now, words.0, words.1, words.2, node: peer.id, cause: cause)
   }
 
   func probeEnded(_ peer: NodeID, _ completion: Completion) {

@@ -201,8 +201,13 @@ extension Relay {
     return refusal
   }
 
+  /// Reports why a peer is refused that has just proved its key. The line is charged to the first link of the route to
+  /// the peer, because behind a link anybody can have any number of keys.
   private func report(_ refusal: PeerRefusal, of peer: NodeID, _ now: Instant) {
-    journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)")
+    let cause = node.peer(peer).map { links.cause(behind: $0.firstHop) } ?? .interface(0)
+    journal.report(
+      .warning, at: now, "peer", "\(peer.shortText): \(refusal.text)",
+      cause: cause.about(trust.decided(peer, refusal)))
   }
 
   /// Checks the peers of all links and of all end-to-end sessions again, after the anchors or the known time changed.
@@ -228,7 +233,8 @@ extension Relay {
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String) {
     do throws(TrustError) {
       let text = try trust.carryOut(operation, id, name: name)
-      journal.report(.notice, at: loop.now, "trust", text)
+      journal.report(.notice, at: loop.now, "trust", text, cause: .box.about(id))
+      links.attribute()
       if operation == .revoke { node.trustChanged(now: loop.now) }
       return (true, text)
     } catch {

@@ -30,14 +30,17 @@ final class TrustReports {
     for (alarm, isFirst) in trust.takeFreshAlarms() {
       // The first alarm about a pin is always written. Later alarms about that pin are counted if the journal has many
       // equal lines.
-      journal.report(.error, at: now, "trust", alarm.text, isCounted: !isFirst)
+      let pinned = trust.isPinnedByOperator(alarm.pinned) ? alarm.pinned : .none
+      let cause = RecordCause.interface(0).about(pinned)
+      journal.report(.error, at: now, "trust", alarm.text, cause: cause, isCounted: !isFirst)
       say("trust", alarm.text)
     }
     if trust.unpinnedCount != unpinnedReported {
       unpinnedReported = trust.unpinnedCount
       journal.report(
         .warning, at: now, "trust",
-        "a peer is linked without a pin of its name: too many new names in a short time, or all pins are in use")
+        "a peer is linked without a pin of its name: too many new names in a short time, or all pins are in use",
+        cause: .interface(0))
     }
     if deniedSeen != trust.lists.map({ $0.serial }) {
       deniedSeen = trust.lists.map { $0.serial }

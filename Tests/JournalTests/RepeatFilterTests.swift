@@ -16,8 +16,27 @@ private final class Ring {
   }
   deinit { filter.deallocate() }
 
-  func say(_ text: String, _ seconds: Double, _ level: Level = .notice) {
-    Array(text.utf8).withUnsafeBytes { journal.recordText(level, .report, at: at(seconds), $0) }
+  func say(_ text: String, _ seconds: Double, _ level: Level = .notice, by cause: RecordCause = .box) {
+    Array(text.utf8).withUnsafeBytes { journal.recordText(level, .report, at: at(seconds), $0, cause: cause) }
+  }
+
+  /// Refuses addresses of an interface, with two records each. Returns the number of lines that were written.
+  func flood(
+    _ interface: UInt32, _ seconds: Double = 0, about node: NodeID = .none, count: Int = 1_000
+  ) throws -> Int {
+    let before = try memory.reader().newest
+    let cause = RecordCause.interface(interface).about(node)
+    for number in 1_000..<1_000 + count {
+      say("link: fe80::a\(number)%if\(interface): its key is not pinned here", seconds, by: cause)
+    }
+    return Int(try memory.reader().newest - before) / 2
+  }
+
+  /// Whether a line is written.
+  func isWritten(_ text: String, _ seconds: Double = 0, by cause: RecordCause) throws -> Bool {
+    let before = try memory.reader().newest
+    say(text, seconds, by: cause)
+    return try memory.reader().newest > before
   }
 
   func at(_ seconds: Double) -> Instant { Instant(nanoseconds: UInt64(seconds * 1e9)) }
@@ -109,4 +128,84 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   for _ in 0..<20 { ring.journal.record(.notice, .peerVanished, at: ring.at(1), node: node(1)) }
   ring.journal.recordRepeats(at: ring.at(2), isLast: true)
   #expect(try ring.records(.repeated).first?.a == 12)
+}
+
+/// The burst of a kind is 128 records in a ring of 4,096: 96 for everybody, and a reserve of 32.
+@Suite struct JournalShareTests {
+  private let ring = Ring()
+
+  @Test func `all addresses of one interface together take half of a kind, and others get their lines`() throws {
+    #expect(try ring.flood(2) == 24)
+    #expect(try ring.flood(2) == 0)
+    #expect(try ring.flood(3) == 12)
+    #expect(try ring.isWritten("link: 10.0.0.7:1: no TLS", by: .interface(4)))
+  }
+
+  @Test func `a line about a node on which the operator has decided is written whatever strangers do`() throws {
+    for interface in UInt32(1)...60 { _ = try ring.flood(interface) }
+    #expect(try !ring.isWritten("link: 10.0.0.7:1: no TLS", by: .interface(61)))
+    for number in UInt64(1)...5 {
+      let cause = RecordCause.interface(2).about(node(number))
+      #expect(try ring.isWritten("link: 10.0.0.\(number):1: its key is revoked", by: cause))
+    }
+  }
+
+  @Test func `a node on which the operator has decided takes half of the reserve, and others get their lines`() throws {
+    _ = try ring.flood(2)
+    #expect(try ring.flood(2, about: node(1)) == 8)
+    #expect(try ring.flood(2, about: node(2)) == 4)
+    #expect(try ring.isWritten("link: 10.0.0.7:1: its key is revoked", by: .interface(2).about(node(3))))
+  }
+
+  @Test func `the box has its lines beside those of strangers`() throws {
+    // Texts of “link” and of “bluetooth” are of one kind.
+    for interface in UInt32(1)...60 { _ = try ring.flood(interface) }
+    #expect(try ring.isWritten("bluetooth: hci0 is gone", by: .box))
+    for number in 0..<100 { ring.say("bluetooth: fault \(number * 1000)", 0) }
+    #expect(try ring.isWritten("link: 10.0.0.7:1: its key is revoked", by: .interface(2).about(node(1))))
+  }
+
+  @Test func `within an hour each share is whole again`() throws {
+    for interface in UInt32(2)...5 { _ = try ring.flood(interface) }
+    for number in UInt64(1)...4 { _ = try ring.flood(2, about: node(number)) }
+    #expect(try ring.flood(2, 60) < 3)
+    #expect(try ring.flood(3, 3_700) == 24)
+    #expect(try ring.flood(3, 3_700, about: node(1)) == 8)
+  }
+
+  @Test func `what is refilled is shared by the interfaces`() throws {
+    var counts: [UInt32: Int] = [:]
+    for minute in 0..<600 {
+      for interface in UInt32(2)...4 {
+        counts[interface, default: 0] += try ring.flood(interface, Double(minute) * 60, count: 20)
+      }
+    }
+    let (least, most) = (counts.values.min()!, counts.values.max()!)
+    #expect(least > 120 && most - least < least / 4, "\(counts)")
+  }
+
+  @Test func `a users' line leaves room for those of other users`() throws {
+    for number in 0..<100 { ring.say("api: user 1000 refused: no \(number * 1000)", 0, by: .user(1000)) }
+    #expect(try ring.isWritten("api: user 1001 refused: not in the group", by: .user(1001)))
+  }
+
+  @Test func `records about a link are charged to the cause of the link`() throws {
+    // One machine takes the links 0 to 31, again and again under new keys.
+    for link in UInt8(0)..<32 { ring.journal.attribute(link: link, to: .interface(2)) }
+    for number in UInt64(0)..<1_000 {
+      ring.journal.record(.notice, .linkUp, at: ring.at(1), link: UInt8(number % 32), node: node(number))
+    }
+    #expect(try ring.records(.linkUp).count == 48)
+    ring.journal.attribute(link: 40, to: .interface(3))
+    ring.journal.record(.notice, .linkUp, at: ring.at(1), link: 40, node: node(2_000))
+    ring.journal.attribute(link: 3, to: .interface(2).about(node(3_000)))
+    ring.journal.record(.notice, .linkUp, at: ring.at(1), link: 3, node: node(3_000))
+    #expect(try ring.records(.linkUp).count == 50)
+  }
+
+  @Test func `in the smallest ring lines of strangers and one about a decided node are written`() throws {
+    let ring = Ring(capacity: JournalLayout.capacityMin)
+    #expect(try ring.flood(2) == 6)
+    #expect(try ring.isWritten("link: 10.0.0.7:1: its key is revoked", by: .interface(2).about(node(1))))
+  }
 }

@@ -9,6 +9,8 @@ CHANNEL = "Sources/BearerBluetooth/RequestChannel.swift"
 ANSWERING = "Sources/Session/Invitations/Answering.swift"
 PLACES = "Sources/Node/Places.swift"
 UNITS = "Sources/Link/StreamDemultiplexer.swift"
+FILTER, CAUSE, CAUSES = "Sources/Journal/RepeatFilter.swift", "Sources/Journal/RecordCause.swift", "Sources/Relay/RecordCauses.swift"
+MANAGER = "Sources/Relay/LinkManager.swift"
 
 ROWS = [
     Row("Avahi reads packets with CNAME records", SCREEN, "if word(packet, end) == cname || dataEnd", "if dataEnd", "DiscoveryTests"),
@@ -165,4 +167,22 @@ ROWS = [
         "guard count < SessionLimits.membersMax else { throw .outOfRange }", "", "LocalAPITests"),
     Row("a client may write any number of bytes at once", "Sources/LocalAPI/LocalRequest.swift",
         "guard count <= LocalLimits.streamBytesMax else { throw .outOfRange }", "", "LocalAPITests"),
+    Row("one interface spends the journal's whole budget of a kind", FILTER,
+        "guard isBox ? records <= share.free : share.mayTake(records, by: holder) else", "guard records <= share.free else", "JournalTests"),
+    Row("the journal has no reserve for what the operator has decided", FILTER,
+        "if let holder = cause.reserveHolder, kinds[kind].reserve.spend(records, by: holder) { return true }", "", "JournalTests"),
+    Row("strangers use the journal's reserve", CAUSE, "return holder == FairShare.ownHolder ? holder : nil", "return holder", "JournalTests"),
+    Row("one decided node spends the journal's whole reserve", CAUSE,
+        "{ return Int(truncatingIfNeeded: mixed(decided.high) ^ decided.low) & (Self.holders - 1) }", "{ return 0 }", "JournalTests"),
+    Row("records about a link are charged to its slot", FILTER, "{ links[Int(link)] = cause }", "{}", "JournalTests"),
+    Row("the journal's shares are never refilled", FILTER, "      share.reclaim(Int(due))\n", "", "JournalTests"),
+    Row("a line about a stream is charged to nobody", CAUSES, "var cause: RecordCause { .interface(interfaceIndex) }",
+        "var cause: RecordCause { .box }", "RelayTests"),
+    Row("a line about a revoked key is one about a stranger", CAUSES,
+        "    if isDenied(peer) || isPinnedByOperator(peer) { return peer }\n", "", "RelayTests"),
+    Row("a pin of first use counts as a decision of the operator", CAUSES, "if isDenied(peer) || isPinnedByOperator(peer)",
+        "if isDenied(peer) || isPinned(peer)", "RelayTests"),
+    Row("each certificate on a revocation list has a share of the journal", CAUSES, "if refusal == .revoked { return Self.listed }",
+        "if refusal == .revoked { return peer }", "RelayTests"),
+    Row("a link is not attributed to its interface", MANAGER, "    attribute(driver)\n    guard let admission", "    guard let admission", "RelayTests"),
 ]
