@@ -42,7 +42,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `settings that are right are not touched`() {
+  @Test func `correct settings of a controller are not changed`() {
     let adapter = adapter()
     #expect(kernel.serve(current: 0x0201, isExtended: true) == [0x03, 0x04, 0x24, 0x24, 0x4C, 0x05, 0x04, 0x3D])
     #expect(adapter.working?.isExtended == true)
@@ -57,21 +57,21 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `an old kernels refusal of the defaults is no fault`() {
+  @Test func `an old kernel may refuse the default parameters without a fault`() {
     let adapter = adapter()
     kernel.serve(refusing: [0x4C: 0x01])
     #expect(adapter.working != nil)
     adapter.stop()
   }
 
-  @Test func `automatic takes the lowest index`() {
+  @Test func `automatic selection uses the controller with the lowest index`() {
     let adapter = adapter()
     kernel.serve(indexes: [3, 1, 2])
     #expect(adapter.working?.index == 1)
     adapter.stop()
   }
 
-  @Test func `a controller is found by its index or its address`() throws {
+  @Test func `a controller is selected by its index or its address`() throws {
     let byIndex = adapter(.index(2))
     kernel.serve(indexes: [0, 1, 2])
     #expect(byIndex.working?.index == 2)
@@ -86,7 +86,7 @@ import Testing
     byAddress.stop()
   }
 
-  @Test func `a missing controller is reported once and taken when it comes`() {
+  @Test func `a missing controller is reported once and used when it appears`() {
     let adapter = adapter(.index(0))
     kernel.serve(indexes: [])
     kernel.tell(0x0004, 5)
@@ -98,14 +98,14 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `a controller without low energy is passed over`() {
+  @Test func `a controller without LE is reported and not used`() {
     let adapter = adapter()
     kernel.serve(supported: 0x0001)
     #expect(story.lines == ["fault: hci0 does not support Bluetooth LE: use another adapter"])
     adapter.stop()
   }
 
-  @Test func `a blocked radio says what to do`() {
+  @Test func `the report of a blocked radio contains the remedy`() {
     let adapter = adapter()
     kernel.serve(refusing: [0x05: 0x12])
     #expect(story.lines == ["fault: hci0 is blocked: run `rfkill unblock bluetooth`"])
@@ -113,7 +113,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `a blocked controller is reported whatever the kernel answers, and set up as soon as it is unblocked`() {
+  @Test func `a blocked controller is reported, and set up as soon as it is unblocked`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []
@@ -155,21 +155,21 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `missing permission says what to do`() {
+  @Test func `the report of a missing permission contains the remedy`() {
     let adapter = adapter()
     kernel.serve(refusing: [0x0D: 0x14])
     #expect(story.lines == ["fault: no permission to configure hci0: run with CAP_NET_ADMIN"])
     adapter.stop()
   }
 
-  @Test func `a kernel without bluetooth is no fatal fault`() {
+  @Test func `a kernel without Bluetooth is reported once as a fault`() {
     let adapter = adapter(error: EAFNOSUPPORT)
     #expect(story.lines.count == 1)
     #expect(story.lines[0].hasPrefix("fault: this kernel offers no Bluetooth here"))
     adapter.stop()
   }
 
-  @Test func `a controller that is pulled out goes down and comes back`() {
+  @Test func `a controller that is unplugged goes down, and comes up when it returns`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []
@@ -201,7 +201,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `events of the working controller alone pass through`() {
+  @Test func `only events of the controller in use are passed on`() {
     let adapter = adapter()
     var events: [ManagementEvent] = []
     adapter.eventReceived = { events.append($0) }
@@ -213,7 +213,7 @@ import Testing
     adapter.stop()
   }
 
-  @Test func `nothing is told after stop`() {
+  @Test func `nothing is reported after stop`() {
     let adapter = adapter()
     kernel.serve()
     story.lines = []

@@ -11,7 +11,7 @@ private func ask(_ request: [UInt8], unitBytes: UInt8 = 247) -> [UInt8]? {
 private let service = CausewayService.uuid
 private let characteristic = CausewayService.psmCharacteristic
 
-@Test func `the unit is the smaller of both and never below23`() {
+@Test func `the MTU is the smaller one of both ends and at least 23`() {
   var server = AttributeServer(psm: 0x0081)
   #expect(server.unitBytes == 23)
   #expect(server.respond(to: [0x02, 0x05, 0x02]) == [0x03, 247, 0])
@@ -20,13 +20,13 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(server.unitBytes == 23)
 }
 
-@Test func `primary services are listed by size of their UUID`() {
+@Test func `primary services are listed by the size of their UUIDs`() {
   #expect(ask([0x10, 1, 0, 0xFF, 0xFF, 0x00, 0x28]) == [0x11, 6, 1, 0, 5, 0, 0x00, 0x18])
   #expect(ask([0x10, 6, 0, 0xFF, 0xFF, 0x00, 0x28]) == [0x11, 20, 6, 0, 8, 0] + service)
   #expect(ask([0x10, 9, 0, 0xFF, 0xFF, 0x00, 0x28]) == [0x01, 0x10, 9, 0, 0x0A])
 }
 
-@Test func `only services are groups`() {
+@Test func `only service declarations are accepted as group types`() {
   #expect(ask([0x10, 1, 0, 0xFF, 0xFF, 0x03, 0x28]) == [0x01, 0x10, 1, 0, 0x10])
   #expect(ask([0x10, 1, 0, 0xFF, 0xFF, 0x01, 0x28]) == [0x01, 0x10, 1, 0, 0x0A])
 }
@@ -73,13 +73,13 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(ask([0x08, 1, 0, 0xFF, 0xFF] + long) == [0x09, 10, 3, 0] + name)
 }
 
-@Test func `information lists types of one size at a time`() {
+@Test func `Find Information lists attribute types of one size at a time`() {
   #expect(ask([0x04, 6, 0, 0xFF, 0xFF]) == [0x05, 1, 6, 0, 0x00, 0x28, 7, 0, 0x03, 0x28])
   #expect(ask([0x04, 8, 0, 0xFF, 0xFF]) == [0x05, 2, 8, 0] + characteristic)
   #expect(ask([0x04, 9, 0, 0xFF, 0xFF]) == [0x01, 0x04, 9, 0, 0x0A])
 }
 
-@Test func `no answer is longer than the unit`() throws {
+@Test func `no response is longer than the MTU`() throws {
   let requests: [[UInt8]] = [
     [0x04, 1, 0, 0xFF, 0xFF], [0x10, 6, 0, 0xFF, 0xFF, 0x00, 0x28], [0x08, 1, 0, 0xFF, 0xFF, 0x03, 0x28],
     [0x08, 6, 0, 0xFF, 0xFF, 0x03, 0x28], [0x0A, 7, 0], [0x06, 1, 0, 0xFF, 0xFF, 0x00, 0x28] + service,
@@ -95,7 +95,7 @@ private let characteristic = CausewayService.psmCharacteristic
   }
 }
 
-@Test func `every cut request is an invalid PDU`() {
+@Test func `every truncated request is an invalid PDU`() {
   let requests: [[UInt8]] = [
     [0x02, 23, 0], [0x04, 1, 0, 9, 0], [0x08, 1, 0, 9, 0, 0x03, 0x28], [0x0A, 1, 0], [0x0C, 1, 0, 0, 0],
     [0x10, 1, 0, 9, 0, 0x00, 0x28], [0x12, 1, 0], [0x06, 1, 0, 9, 0, 0x00, 0x28],
@@ -107,12 +107,12 @@ private let characteristic = CausewayService.psmCharacteristic
   }
 }
 
-@Test func `nothing can be written`() {
+@Test func `no attribute is writable`() {
   #expect(ask([0x12, 8, 0, 1]) == [0x01, 0x12, 8, 0, 0x03])
   #expect(ask([0x12, 99, 0, 1]) == [0x01, 0x12, 99, 0, 0x01])
 }
 
-@Test func `unknown requests are refused and the rest is not answered`() {
+@Test func `unknown requests are refused, and commands, confirmations and responses are not answered`() {
   #expect(ask([0x0E, 1, 0, 2, 0]) == [0x01, 0x0E, 0, 0, 0x06])
   #expect(ask([0x16, 1, 0]) == [0x01, 0x16, 0, 0, 0x06])
   #expect(ask([]) == nil)
@@ -123,7 +123,7 @@ private let characteristic = CausewayService.psmCharacteristic
   #expect(ask([0x01, 0x08, 1, 0, 0x0A]) == nil)
 }
 
-@Test func `an answer that is no PSM is malformed`() {
+@Test func `a response without a valid PSM is malformed`() {
   #expect(AttributeClient.answer([0x09, 4, 8, 0, 0x25, 0x00]) == .malformed)
   #expect(AttributeClient.answer([0x09, 4, 8, 0, 0x81, 0x01]) == .malformed)
   #expect(AttributeClient.answer([0x09, 4, 8, 0, 0x81]) == .malformed)

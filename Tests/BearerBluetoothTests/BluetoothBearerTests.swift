@@ -33,7 +33,7 @@ import Testing
     return Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint), hint: hint)
   }
 
-  @Test func `a controller that is up advertises and scans`() {
+  @Test func `a controller that comes up advertises and scans`() {
     #expect(kernel.serve().suffix(2) == [0x3E, 0x23])
     let snapshot = bearer.snapshot
     #expect(snapshot.adapterAddress == FakeKernel.address)
@@ -107,7 +107,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a controller that is only busy is left alone`() {
+  @Test func `a busy controller that responds to a probe is not power-cycled`() {
     refuseScans(thenAdvertising: 0)
     #expect(bearer.snapshot.problem == nil)
     #expect(bearer.snapshot.isAdvertising)
@@ -124,7 +124,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `an advertiser of our service is found once`() {
+  @Test func `an advertiser of the service is found once`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
@@ -132,7 +132,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `we do not find ourselves nor who takes no connections`() {
+  @Test func `the node itself and devices that accept no connections are not found`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x11))
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0002, hint: 0x22, flags: 4))
@@ -154,7 +154,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `each link is counted once and arms advertising again`() {
+  @Test func `each link is counted once and restarts advertising`() {
     kernel.serve()
     let device = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true).wireBytes + [2]
     kernel.tell(0x0B, 0, device + [0, 0, 0, 0, 0, 0])
@@ -167,7 +167,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a connection is hung up once and only while there is one`() {
+  @Test func `a hang-up disconnects a device only while it is connected`() {
     kernel.serve()
     let endpoint = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true)
     bearer.hangUp(endpoint)
@@ -179,7 +179,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a dial waits for the place of a connection that is hung up`() {
+  @Test func `a dial waits for the slot of a connection that is being hung up`() {
     kernel.serve()
     let devices = (1...7).map { BluetoothEndpoint(address: 0xC0FF_EE00_0000 + $0, isRandom: true) }
     for device in devices { kernel.tell(0x0B, 0, device.wireBytes + [2, 0, 0, 0, 0, 0, 0]) }
@@ -194,7 +194,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a queued dial ends without a request when its peer has opened a stream`() {
+  @Test func `a queued dial is dropped when its peer has opened a stream`() {
     kernel.serve()
     bearer.hasStream = { $0 == self.candidate(0xC0FF_EE00_0001, 0).address }
     bearer.dial(candidate(0xC0FF_EE00_0001, 0), token: 7)
@@ -207,7 +207,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a classic link is none of ours`() {
+  @Test func `a classic connection does not count as an LE link`() {
     kernel.serve()
     kernel.tell(0x0B, 0, [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0])
     #expect(kernel.serve() == [])
@@ -215,7 +215,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `who is not heard in three sessions of scanning is not lost before`() {
+  @Test func `a peer stays a candidate when the scan that found it ends`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
     kernel.tell(0x13, 0, [6, 0])
@@ -224,7 +224,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a dial that cannot be made fails with its token`() {
+  @Test func `a dial that cannot be made is reported as failed with its token`() {
     bearer.dial(candidate(0xC0FF_EE00_0001, 0), token: 5)
     kernel.serve()
     let address = RemoteAddress.ip(IPEndpoint(high: 0, low: 0, port: 1, scope: 0))
@@ -234,7 +234,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `dials beyond the queue fail at once and the queued ones with the controller`() {
+  @Test func `a dial beyond the queue fails at once, and queued dials fail with the controller`() {
     kernel.serve()
     for token in 0...UInt32(BluetoothBearer.dialsQueuedMax) { bearer.dial(candidate(UInt64(token), 0), token: token) }
     #expect(witness.failed.map(\.token) == [UInt32(BluetoothBearer.dialsQueuedMax)])
@@ -246,7 +246,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `candidates are lost with the controller`() {
+  @Test func `candidates are lost when the controller is removed`() {
     kernel.serve()
     kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
     kernel.tell(0x05, 0)
@@ -254,7 +254,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `stopping takes advertising and scanning off the air`() {
+  @Test func `stopping the bearer stops advertising and scanning`() {
     kernel.serve()
     bearer.stop()
     #expect(kernel.take()?.opcode == 0x3F)

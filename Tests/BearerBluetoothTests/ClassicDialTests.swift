@@ -75,7 +75,7 @@ import Testing
     #expect(outcomes.count == 1)
   }
 
-  @Test func `a dial to a device without the service fails`() {
+  @Test func `a dial to a device without the service record fails`() {
     _ = dial()
     _ = question()
     answer(bytes("07" + "0001" + "0005" + "0002" + "3500" + "00"))
@@ -91,7 +91,7 @@ import Testing
     #expect(question() == [] && opened == [nil])
   }
 
-  @Test func `a dial fails if the device closes the channel to its service records`() {
+  @Test func `a dial fails if the device closes the channel for its service record`() {
     _ = dial()
     _ = question()
     close(theirs.removeFirst())

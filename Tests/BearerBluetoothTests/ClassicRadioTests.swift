@@ -31,14 +31,14 @@ import Testing
     return bearer
   }
 
-  @Test func `a bearer of LE alone asks for nothing of classic`() {
+  @Test func `a bearer with LE only sends no classic commands`() {
     let bearer = start(isClassic: false)
     #expect(!kernel.serve().contains { Self.setUp.contains($0) })
     #expect(bearer.snapshot.classic == nil)
     bearer.stop()
   }
 
-  @Test func `peers find the box once it listens`() {
+  @Test func `a bearer with classic becomes connectable and discoverable`() {
     let bearer = start()
     #expect(kernel.serve().filter { Self.setUp.contains($0) } == Self.setUp)
     #expect(
@@ -48,7 +48,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `low energy goes on where the kernel has no RFCOMM`() {
+  @Test func `LE continues if the kernel has no RFCOMM`() {
     let bearer = start(failure: EPROTONOSUPPORT)
     #expect(!kernel.serve().contains(0x06))
     let text = "peers cannot connect: the kernel has no RFCOMM: run “modprobe rfcomm”, or set [bluetooth] classic = no"
@@ -58,7 +58,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a command that the kernel refuses is told and low energy goes on`() {
+  @Test func `a command that the kernel refuses is reported, and LE continues`() {
     let bearer = start()
     kernel.serve(refusing: [0x06: 0x0B])
     #expect(witness.faults.last == "peers cannot find this box: the kernel refuses command 6: rejected, mgmt status 11")
@@ -66,7 +66,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a network that cannot be served leaves the rest as it is`() {
+  @Test func `a failure of IP over Bluetooth leaves the rest of the bearer working`() {
     var settings = BluetoothSettings()
     settings.isClassic = true
     settings.networkBridge = "br0"
@@ -85,7 +85,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `links of the two kinds are counted apart`() {
+  @Test func `LE links and classic links are counted separately`() {
     let bearer = start()
     kernel.serve()
     let device: [UInt8] = [1, 2, 3, 4, 5, 6, 0]
@@ -96,7 +96,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `a stream over a connection that is left of a former process is a link`() {
+  @Test func `a stream over a connection of an earlier process counts as a link`() {
     let bearer = start()
     kernel.serve()
     bearer.accepted(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), WireAddress(classic: 1), unitBytesMax: .max)
@@ -107,7 +107,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `the end hides the box`() {
+  @Test func `stopping makes the box unconnectable and removes its service UUIDs`() {
     let bearer = start()
     kernel.serve()
     bearer.stop()
@@ -117,7 +117,7 @@ import Testing
     #expect(asked.contains(.init(opcode: 0x11, index: 0, parameters: [UInt8](repeating: 0, count: 16))))
   }
 
-  @Test func `a controller that is away has no channel`() {
+  @Test func `a removed controller has no RFCOMM channel and is not discoverable`() {
     let bearer = start()
     kernel.serve()
     kernel.tell(0x0005, 0)
@@ -138,7 +138,7 @@ import Testing
     Candidate(bearer: .bluetoothClassic, address: .bluetoothClassic(address), hint: hint)
   }
 
-  @Test func `classic alone inquires and needs no LE`() {
+  @Test func `a bearer with classic only inquires and uses no LE`() {
     let bearer = start(isLowEnergy: false)
     // 0x81 are the supported and the current settings: powered, and BR/EDR without LE.
     let asked = kernel.serve(supported: 0x81, current: 0x81)
@@ -147,14 +147,14 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `an adapter of LE alone is not used for classic alone`() {
+  @Test func `a bearer with classic only does not use an LE-only adapter`() {
     let bearer = start(isLowEnergy: false)
     kernel.serve(supported: 0x201)
     #expect(bearer.snapshot.problem == "hci0 does not support Bluetooth classic: use another adapter")
     bearer.stop()
   }
 
-  @Test func `who answers an inquiry with the service is found and dialled three times`() {
+  @Test func `a peer that answers an inquiry is found once, and lost after three failed dials`() {
     let bearer = start(isLowEnergy: false)
     kernel.serve(supported: 0x81, current: 0x81)
     kernel.tell(0x12, 0, answer(0x55, hint: 0x22))
@@ -177,7 +177,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `the inquiry of another program finds nobody for a box of LE alone`() {
+  @Test func `a bearer with LE only ignores responses to the inquiry of another program`() {
     let bearer = start(isClassic: false)
     kernel.serve()
     kernel.tell(0x12, 0, answer(0x55, hint: 0x22))
@@ -185,7 +185,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `an inquiry ends while something passes over bluetooth`() {
+  @Test func `an inquiry ends when enough bytes pass over Bluetooth`() {
     let bearer = start(isLowEnergy: false)
     kernel.serve(supported: 0x81, current: 0x81)
     kernel.tell(0x000B, 0, [1, 0, 0, 0, 0, 0, 0] + [0, 0, 0, 0, 0, 0])
@@ -196,7 +196,7 @@ import Testing
     bearer.stop()
   }
 
-  @Test func `with all places of classic taken there is no inquiry`() {
+  @Test func `no inquiry runs while all classic link slots are taken`() {
     let bearer = start(isLowEnergy: false)
     kernel.serve(supported: 0x81, current: 0x81)
     for number in 1...7 as ClosedRange<UInt8> {

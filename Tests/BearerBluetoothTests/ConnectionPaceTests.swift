@@ -58,7 +58,7 @@ struct ConnectionPaceTests {
     #expect(changes == 1)
   }
 
-  @Test func `each connection has its own pace, and a connection that the peer initiated has none`() {
+  @Test func `each connection has its own pace, except those that the peer initiated`() {
     var paces = ConnectionPaces()
     paces.linked(bob, start)
     #expect(paces.passed(carol, 10_000, start) == false)

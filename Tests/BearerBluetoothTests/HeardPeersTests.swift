@@ -10,14 +10,14 @@ private func candidate(_ address: UInt64, _ hint: UInt64) -> Candidate {
 }
 private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(seconds) }
 
-@Test func `a peer is found once however often it is heard`() {
+@Test func `a peer is found once, however often its advertisement is received`() {
   var table = HeardPeers()
   #expect(table.heard(device(1), hint: 7, .zero).found == candidate(1, 7))
   #expect(table.heard(device(1), hint: 7, after(1)) == .none)
   #expect(table.count == 1)
 }
 
-@Test func `a hint that comes later replaces the candidate`() {
+@Test func `a hint that is received later replaces the candidate`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 0, .zero)
   let change = table.heard(device(1), hint: 9, after(1))
@@ -25,7 +25,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 
-@Test func `a peer that no longer forwards replaces the candidate`() {
+@Test func `a change of a peer's role replaces its candidate`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   let change = table.heard(device(1), hint: 7, relays: false, after(1))
@@ -35,13 +35,13 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 
-@Test func `a public and a random address are two peers`() {
+@Test func `a public and a random address of equal bytes are two peers`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 0, .zero)
   #expect(table.heard(WireAddress(address: 1, type: 2), hint: 0, .zero).found != nil)
 }
 
-@Test func `a peer not heard for30 seconds of scanning is lost`() {
+@Test func `a peer not received for 30 seconds of scanning is lost`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
@@ -50,7 +50,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.count == 0)
 }
 
-@Test func `nobody is lost while we do not scan`() {
+@Test func `no peer is lost while the node does not scan`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
@@ -61,7 +61,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.expire(after(1021)) == [candidate(1, 7)])
 }
 
-@Test func `a linked peer is not lost and after the link has the whole time again`() {
+@Test func `a linked peer is not lost, and its timeout starts again after the link`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   _ = table.heard(device(1), hint: 7, .zero)
@@ -72,7 +72,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.expire(after(131)) == [candidate(1, 7)])
 }
 
-@Test func `a full table takes a newcomer only in place of a silent peer`() {
+@Test func `a newcomer evicts only a silent peer from a full table`() {
   var table = HeardPeers()
   table.scanning(true, .zero)
   for address in 0..<UInt64(HeardPeers.entriesMax) {
@@ -95,20 +95,20 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   return table
 }
 
-@Test func `a newcomer finds a place among peers that are never silent`() {
+@Test func `a newcomer gets a slot although no peer is ever silent`() {
   var table = advertised(until: 13)
   #expect(table.heard(device(1000), hint: 7, after(13)) == .init(lost: candidate(0, 9), found: candidate(1000, 7)))
   #expect(table.heard(device(1001), hint: 7, after(13)) == .init(lost: candidate(1, 9), found: candidate(1001, 7)))
 }
 
-@Test func `a peer where a dial led nowhere gives way at once`() {
+@Test func `a peer whose dial reached no node is evicted at once`() {
   var table = advertised(until: 1)
   #expect(table.heard(device(1000), hint: 7, after(1)) == .none)
   #expect(table.dialled(device(5), after(1)) == nil)
   #expect(table.heard(device(1000), hint: 7, after(1)) == .init(lost: candidate(5, 9), found: candidate(1000, 7)))
 }
 
-@Test func `a peer that is linked gives way to nobody, and one that is proven not before the others`() {
+@Test func `a linked peer is never evicted, and a proven peer only if all others are linked`() {
   var table = advertised(until: 13)
   for address in 0..<UInt64(HeardPeers.entriesMax) {
     if address % 2 == 0 { table.linked(device(address), true, after(13)) } else { table.proved(device(address)) }
@@ -120,13 +120,13 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.heard(device(1001), hint: 7, after(13)) == .none)
 }
 
-@Test func `a peer that is withheld is not lost twice`() {
+@Test func `a withheld peer that is evicted is not lost again`() {
   var table = advertised(until: 1)
   for _ in 0..<3 { _ = table.dialled(device(5), after(1)) }
   #expect(table.heard(device(1000), hint: 7, after(1)) == .init(lost: nil, found: candidate(1000, 7)))
 }
 
-@Test func `all are lost with the adapter`() {
+@Test func `all peers are lost when the adapter goes down`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   _ = table.heard(device(2), hint: 8, .zero)
@@ -134,7 +134,7 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.count == 0)
 }
 
-@Test func `a PSM is known when it led to a node and for one dial only`() {
+@Test func `a PSM that led to a node is reused for one dial`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   table.opened(device(1), psm: 0x81)
@@ -147,13 +147,13 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.takePSM(device(1)) == 0x81)
 }
 
-@Test func `who answered an inquiry is a candidate of classic`() {
+@Test func `a device that answers an inquiry is a candidate for Bluetooth classic`() {
   var table = HeardPeers()
   let found = table.heard(WireAddress(classic: 1), hint: 7, .zero).found
   #expect(found == Candidate(bearer: .bluetoothClassic, address: .bluetoothClassic(1), hint: 7))
 }
 
-@Test func `a peer is withheld after three dials that led to no node`() {
+@Test func `a peer is withheld after three dials that reached no node`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   #expect(table.dialled(device(1), .zero) == nil)
@@ -165,7 +165,7 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.heard(device(1), hint: 8, after(31)) == .none)
 }
 
-@Test func `a peer is withheld twice as long each time up to half an hour`() {
+@Test func `the time that a peer is withheld doubles up to half an hour`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   for _ in 0..<3 { _ = table.dialled(device(1), .zero) }
@@ -176,7 +176,7 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   }
 }
 
-@Test func `a peer whose node proved its key is withheld no more`() {
+@Test func `a peer whose node has proved its key is no longer withheld`() {
   var table = HeardPeers()
   _ = table.heard(device(1), hint: 7, .zero)
   for _ in 0..<3 { _ = table.dialled(device(1), .zero) }
@@ -185,7 +185,7 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.dialled(device(1), after(1)) == nil)
 }
 
-@Test func `if nodes proved their keys at all peers of a full table, the one that was found first gives way`() {
+@Test func `in a full table of proven peers, the one found first is evicted for a newcomer`() {
   var table = HeardPeers()
   for number in 1...64 {
     _ = table.heard(device(UInt64(number)), hint: UInt64(number), .zero)

@@ -47,7 +47,7 @@ import Testing
     #expect(reason.description == "cannot open the channel")
   }
 
-  @Test func `a peer that made the connection gets time to dial`() throws {
+  @Test func `a peer that opened the connection gets time to dial first`() throws {
     _ = try connection()
     let dial = dial(psm: 0x81)
     #expect(outcomes.isEmpty)

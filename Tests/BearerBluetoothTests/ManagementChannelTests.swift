@@ -14,7 +14,7 @@ import Testing
     channel = try ManagementChannel(kernel.loop, kernel.theirs)
   }
 
-  @Test func `an answer reaches its command`() {
+  @Test func `a reply is delivered to its command`() {
     var outcome: ManagementOutcome?
     channel.send(.readIndexList) { outcome = $0 }
     #expect(kernel.take() == .init(opcode: 3, index: 0xFFFF, parameters: []))
@@ -23,7 +23,7 @@ import Testing
     channel.close()
   }
 
-  @Test func `a refusal carries its status`() {
+  @Test func `a refusal contains its status`() {
     var outcome: ManagementOutcome?
     channel.send(.setPowered(0, true)) { outcome = $0 }
     _ = kernel.take()
@@ -32,7 +32,7 @@ import Testing
     channel.close()
   }
 
-  @Test func `commands for one controller go one at a time and for another beside them`() {
+  @Test func `commands for one controller are sent one at a time, independently of other controllers`() {
     var done: [String] = []
     channel.send(.setPowered(0, true)) { _ in done.append("power 0") }
     channel.send(.startDiscovery(0)) { _ in done.append("scan 0") }
@@ -48,7 +48,7 @@ import Testing
     channel.close()
   }
 
-  @Test func `an answer nobody waits for is dropped`() {
+  @Test func `a reply without a pending command is dropped`() {
     var outcomes = 0
     channel.send(.setPowered(0, true)) { _ in outcomes += 1 }
     _ = kernel.take()
@@ -61,7 +61,7 @@ import Testing
     channel.close()
   }
 
-  @Test func `events are told`() {
+  @Test func `an event is delivered with the index of its controller`() {
     var events: [ManagementEvent] = []
     channel.eventReceived = { index, event in
       #expect(index == 7)
@@ -84,7 +84,7 @@ import Testing
     channel.close()
   }
 
-  @Test func `more than the queue holds is not sent`() {
+  @Test func `a command beyond the queue limit is not sent`() {
     var outcomes: [ManagementOutcome] = []
     for _ in 0...(ManagementChannel.queuedMax + 1) {
       channel.send(.setPowered(0, true)) { outcomes.append($0) }
@@ -103,7 +103,7 @@ import Testing
     #expect(outcomes == [.notSent, .notSent])
   }
 
-  @Test func `a socket that ends is told after its commands`() {
+  @Test func `the end of the socket is reported after its commands have ended`() {
     var story: [String] = []
     channel.failed = { _ in story.append("failed") }
     channel.send(.setPowered(0, true)) { _ in story.append("not sent") }

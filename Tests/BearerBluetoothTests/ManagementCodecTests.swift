@@ -4,7 +4,7 @@ import Testing
 
 private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 
-@Test func `commands are header and parameters in little endian`() {
+@Test func `a command is a header and parameters in little-endian order`() {
   #expect(ManagementCommand.readIndexList.bytes == bytes("0300ffff0000"))
   #expect(ManagementCommand.setPowered(2, true).bytes == bytes("05000200010001"))
   #expect(ManagementCommand.setBondable(0, false).bytes == bytes("09000000010000"))
@@ -14,7 +14,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(ManagementCommand.removeAdvertising(0).bytes == bytes("3f000000010001"))
 }
 
-@Test func `what makes a controller known to classic peers is in little endian`() {
+@Test func `the commands for Bluetooth classic have their golden bytes`() {
   #expect(ManagementCommand.setDiscoverable(1, true).bytes == bytes("0600010003" + "00" + "010000"))
   #expect(ManagementCommand.setConnectable(0, true).bytes == bytes("07000000010001"))
   #expect(ManagementCommand.setSimplePairing(0, true).bytes == bytes("0b000000010001"))
@@ -31,21 +31,21 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(name == bytes("0f0000000401" + "426f78" + String(repeating: "00", count: 257)))
 }
 
-@Test func `add advertising carries both parts after their lengths`() {
+@Test func `the advertising command contains both parts after their lengths`() {
   let command = ManagementCommand.addAdvertising(1, data: [1, 2, 3], scanResponse: [4, 5])
   #expect(command.bytes == bytes("3e0001001000" + "010b000000" + "00000000" + "0302" + "0102030405"))
 }
 
-@Test func `defaults are type length value`() {
+@Test func `default parameters are encoded as type, length and value`() {
   let command = ManagementCommand.setDefaults(0, [RadioDefault(type: 0x001A, value: 400)])
   #expect(command.bytes == bytes("4c00000005001a00029001"))
 }
 
-@Test func `disconnect names the device`() {
+@Test func `the disconnect command names the device`() {
   #expect(ManagementCommand.disconnect(0, hub).bytes == bytes("140000000700" + "01000001aa0001"))
 }
 
-@Test func `an inquiry is a discovery of b r e d r alone`() {
+@Test func `an inquiry is a discovery over BR/EDR only`() {
   #expect(ManagementCommand.startDiscovery(0, isInquiry: true).bytes == bytes("230000000100" + "01"))
   #expect(ManagementCommand.stopDiscovery(0, isInquiry: true).bytes == bytes("240000000100" + "01"))
 }
@@ -56,7 +56,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(ManagementCommand.refusePasskey(0, hub).bytes == bytes("1f0000000700" + "01000001aa0001"))
 }
 
-@Test func `a device found of a real kernel is read`() throws {
+@Test func `a device-found event of a real kernel is decoded`() throws {
   // An event captured from Linux 6.12. The event reports an advertiser with flags, a service UUID and service data.
   let packet = bytes(
     "120001003900" + "00000001aa0001c4000000002b00"
@@ -71,7 +71,7 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 
 private struct Unexpected: Error {}
 
-@Test func `a device that takes no connections is told apart`() throws {
+@Test func `a device that accepts no connections is recognised`() throws {
   let (_, event) = try #require(ManagementEvent.decode(bytes("120000000e00" + "00000001aa0001c4040000000000")))
   guard case .deviceFound(let found) = event else { throw Unexpected() }
   #expect(!found.isConnectable)
@@ -104,18 +104,18 @@ func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
   #expect(event == expected)
 }
 
-@Test func `every cut of an event is refused`() {
+@Test func `every truncated event is refused`() {
   let whole = bytes("120001001000" + "00000001aa0001c4000000000200" + "0000")
   #expect(ManagementEvent.decode(whole) != nil)
   for length in 0..<whole.count { #expect(ManagementEvent.decode(Array(whole.prefix(length))) == nil) }
 }
 
-@Test func `an inner length that lies is refused`() {
+@Test func `an event with a wrong inner length is refused`() {
   #expect(ManagementEvent.decode(bytes("120001000f00" + "00000001aa0001c4000000000200" + "00")) == nil)
   #expect(ManagementEvent.decode(bytes("120001000f00" + "00000001aa0001c400000000ffff" + "00")) == nil)
 }
 
-@Test func `controller information is read`() throws {
+@Test func `controller information is decoded`() throws {
   let information = try #require(ControllerInformation(bytes("01000001aa00" + "09" + "f105" + "ff0e0d00" + "d3023c00")))
   #expect(information.address == 0x00AA_0100_0001)
   #expect(information.supported.contains(.lowEnergy))
@@ -123,36 +123,36 @@ func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
   #expect(ControllerInformation(bytes("01000001aa0009f105ff0e0d00d3023c")) == nil)
 }
 
-@Test func `an index list shorter than its count is refused`() {
+@Test func `a truncated index list is refused`() {
   #expect(indexList([2, 0, 0, 0, 1, 0]) == [0, 1])
   #expect(indexList([0, 0]) == [])
   #expect(indexList([2, 0, 0, 0, 1]) == nil)
   #expect(indexList([0xFF, 0xFF]) == nil)
 }
 
-@Test func `secondary channels tell extended advertising`() {
+@Test func `the secondary channels show whether extended advertising is supported`() {
   #expect(supportsExtendedAdvertising(bytes("ffff0100fbfb0300")))
   #expect(!supportsExtendedAdvertising(bytes("7f000000fbfb0300")))
   #expect(!supportsExtendedAdvertising([]))
 }
 
-@Test func `a status is named`() {
+@Test func `a status is shown by its name, or by its number if it is unknown`() {
   #expect(ManagementStatus.blockedByRFKill.text == "blocked by rfkill, mgmt status 18")
   #expect(ManagementStatus(rawValue: 0xEE).text == "mgmt status 238")
 }
 
-@Test func `connection parameters are an entry for one device`() {
+@Test func `connection parameters are loaded for one device`() {
   let command = ManagementCommand.loadConnectionParameters(1, hub, .slow)
   #expect(command.bytes == bytes("350001001100" + "0100" + "01000001aa0001" + "4800600000009001"))
 }
 
-@Test func `a kernel applies new parameters to connections from revision 23 on`() {
+@Test func `a kernel updates open connections from management revision 23 on`() {
   #expect(ManagementCommand.readVersion.bytes == bytes("0100ffff0000"))
   #expect(updatesConnections(bytes("011700")) && updatesConnections(bytes("020000")))
   #expect(!updatesConnections(bytes("011600")) && !updatesConnections(bytes("0117")) && !updatesConnections([]))
 }
 
-@Test func `a controller is set to LE 2M and not to LE Coded`() throws {
+@Test func `a controller is configured for LE 2M but not for LE Coded`() throws {
   #expect(ManagementCommand.readPHYs(0).bytes == bytes("440000000000"))
   #expect(ManagementCommand.setPHYs(0, .twoMegabit).bytes == bytes("450000000400" + "00180000"))
   // The controller supports all LE PHYs and can deselect all except LE 1M. LE 1M and LE Coded are selected.

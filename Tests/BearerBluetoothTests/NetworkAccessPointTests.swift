@@ -81,7 +81,7 @@ import Testing
     point.stop()
   }
 
-  @Test func `what a member sends wakes nobody`() throws {
+  @Test func `data that a member sends after it has joined is not parsed`() throws {
     point.start(Self.working)
     let peer = try connect(7)
     ask(peer)
@@ -91,7 +91,7 @@ import Testing
     close(peer)
   }
 
-  @Test func `another role is refused and its channel ends when the answer could be read`() throws {
+  @Test func `a request for another role is refused, and its channel closes after the response`() throws {
     point.start(Self.working)
     let peer = try connect(7)
     ask(peer, bytes("01010211171115"))
@@ -102,7 +102,7 @@ import Testing
     close(peer)
   }
 
-  @Test func `nonsense ends the channel without an answer`() throws {
+  @Test func `an invalid request closes the channel without a response`() throws {
     point.start(Self.working)
     let peer = try connect(7)
     ask(peer, [9])
@@ -111,7 +111,7 @@ import Testing
     close(peer)
   }
 
-  @Test func `who says nothing is left and a member may be silent`() throws {
+  @Test func `a channel without a request is closed, but a member may be silent`() throws {
     point.start(Self.working)
     let member = try connect(7)
     ask(member)
@@ -123,7 +123,7 @@ import Testing
     close(silent)
   }
 
-  @Test func `beyond all places a channel is closed`() throws {
+  @Test func `a channel beyond the limit is closed`() throws {
     point.start(Self.working)
     let peers = try (1...UInt64(NetworkAccessPoint.peersMax + 1)).map { try connect($0) }
     #expect(answer(peers[NetworkAccessPoint.peersMax]) == "")
@@ -134,7 +134,7 @@ import Testing
     for peer in peers { close(peer) }
   }
 
-  @Test func `a peer that comes again replaces its former channel`() throws {
+  @Test func `a peer that reconnects replaces its former channel`() throws {
     point.start(Self.working)
     let former = try connect(7)
     ask(former)
@@ -147,7 +147,7 @@ import Testing
     close(peer)
   }
 
-  @Test func `a peer that cannot join is told so and the reason is said once`() throws {
+  @Test func `a peer that cannot join is refused, and the reason is reported once`() throws {
     point.start(Self.working)
     network.failure = ENODEV
     for _ in 0..<2 {
@@ -166,7 +166,7 @@ import Testing
     close(peer)
   }
 
-  @Test func `that a former interface is still there is no fault`() throws {
+  @Test func `a join that meets a former interface of the peer is refused without a fault`() throws {
     point.start(Self.working)
     network.failure = EEXIST
     let peer = try connect(7)
@@ -176,7 +176,7 @@ import Testing
     close(peer)
   }
 
-  @Test func `the start warns that nothing is sealed`() {
+  @Test func `the start warns that the network is not encrypted`() {
     point.start(Self.working)
     let warning = "peers may join the bridge: plain Ethernet, which Causeway neither seals nor authenticates"
     #expect(news.told.map { $0.0 } == [warning])
@@ -188,7 +188,7 @@ import Testing
     (EPERM, "no permission to add interfaces: run with CAP_NET_ADMIN"),
     (EADDRINUSE, "another program is a network access point: stop bluetoothd"),
   ])
-  func `what is missing is named`(_ code: CInt, _ remedy: String) {
+  func `each missing requirement is reported with its remedy`(_ code: CInt, _ remedy: String) {
     waiting.failure = code
     point.start(Self.working)
     #expect(point.snapshot?.problem == "peers cannot join: \(remedy)" && !point.isOpen)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-@Test func `an overtaken dial is told when its peers stream has shown whose it is`() {
+@Test func `an overtaken dial is reported when the peer's stream has had time for a handshake`() {
   var dials = OvertakenDials()
   let start = Instant.zero + .seconds(5)
   #expect(dials.deadline == .never)
@@ -17,7 +17,7 @@ import Testing
   #expect(dials.next(.never) == nil)
 }
 
-@Test func `overtaken dials are all told when the controller is gone`() {
+@Test func `all overtaken dials are reported when the controller is removed`() {
   var dials = OvertakenDials()
   dials.add(7, .zero)
   dials.add(8, .zero)

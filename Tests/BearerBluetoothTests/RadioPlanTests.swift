@@ -42,7 +42,7 @@ private struct Radio {
   #expect(radio.plan.nextCommand(radio.now) == nil)
 }
 
-@Test func `a link ends the advertising set so it is armed again`() {
+@Test func `a link ends advertising, so advertising is started again`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.linkUp)
@@ -50,7 +50,7 @@ private struct Radio {
   #expect(radio.drain() == [.advertise])
 }
 
-@Test func `a link that comes up while advertising is being armed arms it once more`() {
+@Test func `a link that comes up while advertising starts causes another start`() {
   var radio = Radio(mayScan: false)
   #expect(radio.plan.nextCommand(radio.now) == .advertise)
   radio.handle(.linkUp)
@@ -59,7 +59,7 @@ private struct Radio {
   #expect(radio.plan.isAdvertising)
 }
 
-@Test func `with every slot taken the set is removed and scanning does not begin`() {
+@Test func `with all link slots taken, advertising stops and no scan starts`() {
   var radio = Radio(linksMax: 1)
   _ = radio.drain()
   radio.handle(.linkUp)
@@ -71,7 +71,7 @@ private struct Radio {
   #expect(radio.drain() == [.advertise, .scan])
 }
 
-@Test func `a legacy controller stops everything for a dial and resumes after it`() {
+@Test func `a legacy controller stops advertising and scanning for a dial and resumes afterwards`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -82,7 +82,7 @@ private struct Radio {
   #expect(radio.drain() == [.advertise, .scan])
 }
 
-@Test func `an extended controller advertises on while dialling`() {
+@Test func `an extended controller keeps advertising while it dials`() {
   var radio = Radio(isExtended: true)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -90,7 +90,7 @@ private struct Radio {
   #expect(radio.plan.isAdvertising)
 }
 
-@Test func `dials are one after the other`() {
+@Test func `dials run one at a time`() {
   var radio = Radio(isExtended: true)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -100,7 +100,7 @@ private struct Radio {
   #expect(radio.drain() == [.dial])
 }
 
-@Test func `after a failed dial the radio is seen and listens before the next`() {
+@Test func `after a failed dial the radio advertises and scans before the next dial`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -112,7 +112,7 @@ private struct Radio {
   #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
 }
 
-@Test func `who advertises while dialling listens only after the second failure in a row`() {
+@Test func `a controller that advertises while dialling scans only after two failed dials in a row`() {
   var radio = Radio(isExtended: true)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -131,7 +131,7 @@ private struct Radio {
 @Test(arguments: [
   (true, [2_000, 4_000, 5_000, 5_000, 5_000, 5_000]), (false, [2_000, 4_000, 8_000, 16_000, 20_000, 20_000]),
 ])
-func `a session that found nobody is followed by a longer rest each time`(_ relays: Bool, _ expected: [UInt64]) {
+func `the pause after a scan that found no peer grows each time`(_ relays: Bool, _ expected: [UInt64]) {
   var radio = Radio(mayAdvertise: false, relays: relays)
   var rests: [UInt64] = []
   for _ in 0..<6 {
@@ -143,7 +143,7 @@ func `a session that found nobody is followed by a longer rest each time`(_ rela
   #expect(rests == expected)
 }
 
-@Test func `a newcomer shortens the rest and a lost link ends it`() {
+@Test func `a new peer shortens the pause between scans, and a lost link ends it`() {
   var radio = Radio(mayAdvertise: false)
   for _ in 0..<3 {
     _ = radio.drain()
@@ -174,7 +174,7 @@ func `a session that found nobody is followed by a longer rest each time`(_ rela
   #expect(radio.drain() == [.advertise])
 }
 
-@Test func `a session that a dial interrupted is taken up at once`() {
+@Test func `a scan interrupted by a dial continues at once`() {
   var radio = Radio(mayAdvertise: false)
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
@@ -187,7 +187,7 @@ func `a session that found nobody is followed by a longer rest each time`(_ rela
   #expect(radio.drain() == [.scan])
 }
 
-@Test func `nothing is done without an adapter`() {
+@Test func `no command is sent without an adapter`() {
   var radio = Radio()
   _ = radio.drain()
   radio.handle(.linkUp)
@@ -200,14 +200,14 @@ func `a session that found nobody is followed by a longer rest each time`(_ rela
   #expect(radio.drain() == [.dial])
 }
 
-@Test func `what the settings forbid is not done`() {
+@Test func `advertising and scanning can each be disabled`() {
   var listener = Radio(mayScan: false)
   #expect(listener.drain() == [.advertise])
   var dialler = Radio(mayAdvertise: false)
   #expect(dialler.drain() == [.scan])
 }
 
-@Test func `an advertising set that somebody else removed is added again`() {
+@Test func `an advertising set that another program removed is added again`() {
   var radio = Radio(mayScan: false)
   _ = radio.drain()
   radio.handle(.advertisingRemoved)
@@ -255,7 +255,7 @@ func `a session that found nobody is followed by a longer rest each time`(_ rela
   #expect(radio.drain() == [.scan])
 }
 
-@Test func `an adapter that comes up under Wi-Fi traffic takes it into account`() {
+@Test func `an adapter that comes up during Wi-Fi traffic scans briefly`() {
   var radio = Radio()
   radio.handle(.airShared(true))
   radio.handle(.adapterDown)
@@ -272,7 +272,7 @@ private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   return radio
 }
 
-@Test func `an inquiry takes the place of the second scan and lasts5120 milliseconds`() {
+@Test func `an inquiry replaces the second scan and lasts 5120 milliseconds`() {
   var radio = inquirer()
   #expect(radio.plan.isScanning && !radio.plan.isInquiring)
   radio.now = radio.now + .milliseconds(10_240)
@@ -289,12 +289,12 @@ private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
   #expect(radio.drain() == [.inquire])
 }
 
-@Test func `who may not inquire scans only`() {
+@Test func `a radio without permission to inquire sends no inquiry`() {
   var radio = Radio(mayAdvertise: false, mayScan: false)
   #expect(radio.drain() == [] && radio.plan.deadline == .never)
 }
 
-@Test func `an inquiry ends when something passes and none begins beside wi fi`() {
+@Test func `an inquiry ends under Bluetooth traffic, and none begins under Wi-Fi traffic`() {
   var radio = inquirer(mayScan: false)
   #expect(radio.plan.isInquiring)
   radio.handle(.mayInquire(false))
@@ -326,7 +326,7 @@ private func pauses(_ count: Int, seed: UInt64, finding: Bool = false) -> [UInt6
   }
 }
 
-@Test func `pauses between inquiries that find nobody double and differ by node`() {
+@Test func `pauses between unsuccessful inquiries double and differ by node`() {
   for (pause, least) in zip(pauses(6, seed: 1), [10, 20, 40, 80, 120, 120] as [UInt64]) {
     #expect((least..<(2 * least)).contains(pause))
   }

@@ -5,7 +5,7 @@ import Testing
 
 private func at(_ seconds: UInt64) -> Instant { .zero + .seconds(seconds) }
 
-@Test func `times add up while the radio scans and dials`() {
+@Test func `the times spent scanning and dialling are summed separately`() {
   var times = RadioTimes()
   times.note(isScanning: true, isDialling: false, at(10))
   times.note(isScanning: true, isDialling: false, at(12))

@@ -56,7 +56,7 @@ import Testing
     close(theirs)
   }
 
-  @Test func `a pending request ends with its channel`() throws {
+  @Test func `a pending request fails when its channel closes`() throws {
     let (channel, theirs) = try open()
     var isTold = false, isClosed = false
     channel.closed = { _ in isClosed = true }
@@ -69,7 +69,9 @@ import Testing
     #expect(isTold && isClosed)
   }
 
-  @Test(arguments: [false, true]) func `an invalid PDU ends a channel with that rule`(_ endsByNonsense: Bool) throws {
+  @Test(arguments: [false, true]) func `an invalid PDU closes a channel only if the channel's rules require it`(
+    _ endsByNonsense: Bool
+  ) throws {
     let (channel, theirs) = try open(endsByNonsense: endsByNonsense)
     tell(theirs, [7])
     #expect((heard(theirs) == []) == endsByNonsense)

@@ -13,12 +13,12 @@ private func result(_ lists: String) -> SDPClient.Step {
   return client.received(SDP.pdu(7, 1, [0, UInt8(parameters.count)] + parameters + [0]))
 }
 
-@Test func `the question is one search for the protocols`() {
+@Test func `the client sends one search for the protocol list`() {
   var client = SDPClient()
   #expect(hex(client.begin()) == "060001001b" + "35111c" + service + "0400" + "3503090004" + "00")
 }
 
-@Test func `the channel is read from the protocols`() {
+@Test func `the RFCOMM channel is read from the protocol list`() {
   #expect(result("35133511" + protocols) == .channel(12))
 }
 
@@ -26,11 +26,11 @@ private func result(_ lists: String) -> SDPClient.Step {
   #expect(result("351c" + "3507" + "0900043502" + "3500" + "3511" + protocols) == .channel(12))
 }
 
-@Test func `other attributes before the protocols are passed over`() {
+@Test func `attributes before the protocol list are skipped`() {
   #expect(result("351b3519" + "0900000a00010000" + protocols) == .channel(12))
 }
 
-@Test func `a device without the service is told apart from one that refuses`() {
+@Test func `an absent service and a refused search are different results`() {
   #expect(result("3500") == .absent)
   var client = SDPClient()
   _ = client.begin()
@@ -38,11 +38,11 @@ private func result(_ lists: String) -> SDPClient.Step {
 }
 
 @Test(arguments: ["00", "1f", "ff"])
-func `a channel that RFCOMM has not is none`(_ channel: String) {
+func `an RFCOMM channel out of range counts as absent`(_ channel: String) {
   #expect(result("35133511" + "090004350c" + "3503190100" + "350519000308" + channel) == .absent)
 }
 
-@Test func `an answer in parts is put together`() {
+@Test func `a response in several parts is reassembled`() {
   var client = SDPClient()
   _ = client.begin()
   let whole = bytes("35133511" + protocols)
@@ -52,7 +52,7 @@ func `a channel that RFCOMM has not is none`(_ channel: String) {
   #expect(client.received(SDP.pdu(7, 2, [0, 12] + whole[9...] + [0])) == .channel(12))
 }
 
-@Test func `an answer has a bound in bytes and in parts`() {
+@Test func `a response is limited in bytes and in parts`() {
   var client = SDPClient()
   _ = client.begin()
   let large = [UInt8](repeating: 0, count: 600)
@@ -69,7 +69,7 @@ func `a channel that RFCOMM has not is none`(_ channel: String) {
   #expect(rounds == SDPClient.partsMax - 1)
 }
 
-@Test func `an answer to another question is malformed`() {
+@Test func `a response to another request is malformed`() {
   for answer in ["0700020005" + "0002350000", "0500010005" + "0002350000", "0300010005" + "0000000000"] {
     var client = SDPClient()
     _ = client.begin()
@@ -77,7 +77,7 @@ func `a channel that RFCOMM has not is none`(_ channel: String) {
   }
 }
 
-@Test func `every cut of an answer is malformed`() {
+@Test func `every truncated response is malformed`() {
   let whole = bytes("0700010018" + "0015" + "35133511" + protocols + "00")
   for count in 0..<whole.count {
     var client = SDPClient()
@@ -89,14 +89,14 @@ func `a channel that RFCOMM has not is none`(_ channel: String) {
   #expect(client.received(whole) == .channel(12))
 }
 
-@Test func `every cut of the lists is malformed`() {
+@Test func `every truncated attribute list is malformed`() {
   let whole = "35133511" + protocols
   for count in stride(from: 0, to: whole.utf8.count, by: 2) {
     #expect(result(String(whole.prefix(count))) == .malformed, "\(count / 2) bytes")
   }
 }
 
-@Test func `every changed byte gives no channel but a valid one`() {
+@Test func `a response with a changed byte yields no invalid channel`() {
   let whole = bytes("0700010018" + "0015" + "35133511" + protocols + "00")
   for index in whole.indices {
     for value in UInt8.min...UInt8.max {
@@ -109,7 +109,7 @@ func `a channel that RFCOMM has not is none`(_ channel: String) {
   }
 }
 
-@Test func `what our server says our client understands`() throws {
+@Test func `the client understands the responses of Causeway's own server`() throws {
   for unitBytes in [48, 672] {
     let server = SDPServer(channel: 30)
     var client = SDPClient()

@@ -38,7 +38,7 @@ import Testing
     return count < 0 ? nil : hex(Array(buffer[..<count]))
   }
 
-  @Test func `a client is answered`() throws {
+  @Test func `a client's search is answered`() throws {
     let client = try connect(1)
     ask(client, search)
     #expect(answer(client) == "0300010009" + "00010001" + "00010000" + "00")
@@ -47,14 +47,14 @@ import Testing
     connections.channels.closeAll()
   }
 
-  @Test func `what is no request ends the channel`() throws {
+  @Test func `an invalid request closes the channel`() throws {
     let client = try connect(1)
     ask(client, [0x07, 0, 1, 0, 0])
     #expect(answer(client) == "" && connections.channels.count == 0)
     close(client)
   }
 
-  @Test func `a peer has one channel`() throws {
+  @Test func `a new channel of a peer replaces its former one`() throws {
     let former = try connect(1), client = try connect(1)
     #expect(answer(former) == "" && connections.channels.count == 1)
     ask(client, search)
@@ -64,7 +64,7 @@ import Testing
     connections.channels.closeAll()
   }
 
-  @Test func `beyond all places a channel is closed`() throws {
+  @Test func `a channel beyond the limit is closed`() throws {
     let clients = try (1...UInt64(SDPConnections.countMax + 1)).map { try connect($0) }
     #expect(connections.channels.count == SDPConnections.countMax)
     #expect(answer(clients[SDPConnections.countMax]) == "")
@@ -72,7 +72,7 @@ import Testing
     for client in clients { close(client) }
   }
 
-  @Test func `a client that asks without end is left`() throws {
+  @Test func `a client that sends requests endlessly is disconnected`() throws {
     let client = try connect(1)
     var answers = 0
     for _ in 0...SDPConnections.rules.requestsMax {

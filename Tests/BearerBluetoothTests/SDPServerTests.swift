@@ -13,48 +13,48 @@ private func ask(_ request: String, unitBytes: Int = 672) -> String? {
   SDPServer(channel: 5).respond(to: bytes(request), unitBytes: unitBytes).map { hex($0) }
 }
 
-@Test func `the browser of linux is told the whole record`() {
+@Test func `the browse request of Linux gets the whole record`() {
   // The request of `sdptool browse`. This request searches the public browse group and requests all attributes.
   let request = "060000000f" + "3503191002" + "ffff" + "35050a0000ffff" + "00"
   #expect(ask(request) == "0700000059" + "0056" + "3554" + record + "00")
 }
 
-@Test func `a phone that asks for the service is told its protocols`() {
+@Test func `a phone that searches for the service gets its protocol list`() {
   let request = "061234001b" + "35111c" + service + "03f0" + "3503090004" + "00"
   let protocols = "090004350c" + "3503190100" + "35051900030805"
   #expect(ask(request) == "0712340018" + "0015" + "35133511" + protocols + "00")
 }
 
-@Test func `a search gives the handle of the record`() {
+@Test func `a service search returns the handle of the record`() {
   #expect(ask("020001" + "0016" + "35111c" + service + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
 }
 
-@Test func `attributes are read by the handle`() {
+@Test func `an attribute request returns attributes of the record with its handle`() {
   #expect(
     ask("040001" + "000c" + "00010000" + "0010" + "3503090000" + "00") == "050001000d" + "000a" + "35080900000a00010000"
       + "00")
   #expect(ask("040001" + "000c" + "00010001" + "0010" + "3503090000" + "00") == "0100010002" + "0002")
 }
 
-@Test func `a service that is not here is not found`() {
+@Test func `a search for an absent service returns no record`() {
   let serialPort = "3503191101"
   #expect(ask("020001" + "0008" + serialPort + "0001" + "00") == "0300010005" + "00000000" + "00")
   #expect(ask("060001" + "000d" + serialPort + "ffff" + "3503090004" + "00") == "0700010005" + "0002" + "3500" + "00")
 }
 
-@Test func `each UUID of a pattern has to be in the record`() {
+@Test func `a record matches only if it contains each UUID of the search pattern`() {
   #expect(ask("020001" + "000b" + "3506190003190100" + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
   #expect(ask("020001" + "000b" + "3506190003191101" + "0001" + "00") == "0300010005" + "00000000" + "00")
 }
 
-@Test func `a UUID is found in each of its lengths`() {
+@Test func `a UUID matches in each of its three lengths`() {
   let found = "0300010009" + "00010001" + "00010000" + "00"
   #expect(ask("020001" + "0008" + "3503190003" + "0001" + "00") == found)
   #expect(ask("020001" + "000a" + "35051a00000003" + "0001" + "00") == found)
   #expect(ask("020001" + "0016" + "35111c0000000300001000800000805f9b34fb" + "0001" + "00") == found)
 }
 
-@Test func `a pattern has one to twelve UUIDs`() {
+@Test func `a search pattern has one to twelve UUIDs`() {
   let twelve = "3524" + String(repeating: "190003", count: 12)
   #expect(ask("020001" + "0029" + twelve + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
   let thirteen = "3527" + String(repeating: "190003", count: 13)
@@ -63,7 +63,8 @@ private func ask(_ request: String, unitBytes: Int = 672) -> String? {
 }
 
 @Test(arguments: [(7, 672), (16, 672), (65535, 48), (65535, 0), (65535, 100)])
-func `an answer is continued within the limits of the client and its channel`(_ byteCount: Int, _ unitBytes: Int) throws
+func `a long response is split within the limits of the client and its channel`(_ byteCount: Int, _ unitBytes: Int)
+  throws
 {
   let server = SDPServer(channel: 5)
   var whole: [UInt8] = []
@@ -82,7 +83,7 @@ func `an answer is continued within the limits of the client and its channel`(_ 
   #expect(hex(whole) == "3554" + record)
 }
 
-@Test func `a continuation state that is not ours is refused`() {
+@Test func `an unknown continuation state is refused`() {
   let request = "35031910020010" + "35050a0000ffff"
   let refusal = "0100010002" + "0005"
   #expect(ask("060001" + "0011" + request + "020000") == refusal)
@@ -92,12 +93,12 @@ func `an answer is continued within the limits of the client and its channel`(_ 
   #expect(ask("020001" + "000a" + "3503190003" + "0001" + "020001") == refusal)
 }
 
-@Test func `a client that takes too few bytes is refused`() {
+@Test func `a request for too few bytes is refused`() {
   #expect(ask("060001" + "000f" + "35031910020006" + "35050a0000ffff" + "00") == "0100010002" + "0003")
   #expect(ask("020001" + "0008" + "3503190003" + "0000" + "00") == "0100010002" + "0003")
 }
 
-@Test func `a list of attributes that is no list is refused`() {
+@Test func `an invalid attribute list is refused`() {
   let refusal = "0100010002" + "0003"
   #expect(ask("060001" + "000a" + "3503191002ffff" + "3500" + "00") == refusal)
   #expect(ask("060001" + "000c" + "3503191002ffff" + "35020804" + "00") == refusal)
@@ -105,12 +106,12 @@ func `an answer is continued within the limits of the client and its channel`(_ 
   #expect(ask("060001" + "000f" + "3503191002ffff" + "35050affff0000" + "00") == refusal)
 }
 
-@Test func `a length that lies is refused`() {
+@Test func `a request with a wrong length is refused`() {
   #expect(ask("060001" + "0010" + "3503191002ffff" + "35050a0000ffff" + "00") == "0100010002" + "0004")
   #expect(ask("060001" + "000e" + "3503191002ffff" + "35050a0000ffff" + "00") == "0100010002" + "0004")
 }
 
-@Test func `every cut of a request is refused and every changed byte answered`() {
+@Test func `every truncated request is refused, and every changed byte is answered`() {
   let server = SDPServer(channel: 5)
   let requests = [
     "35111c" + service + "0001" + "00", "00010000" + "0010" + "3503090000" + "00",
@@ -135,7 +136,7 @@ func `an answer is continued within the limits of the client and its channel`(_ 
   }
 }
 
-@Test func `what is no request is not answered`() {
+@Test func `a response or an empty PDU is not answered`() {
   #expect(ask("0100010002" + "0003") == nil)
   #expect(ask("0700010005" + "0002350000") == nil)
   #expect(ask("") == nil)
@@ -153,25 +154,25 @@ private func askBoth(_ request: String) -> String? {
   SDPServer(channel: 5, hasNetwork: true).respond(to: bytes(request), unitBytes: 672).map { hex($0) }
 }
 
-@Test func `a phone that looks for a network is told its record`() {
+@Test func `a phone that searches for a network gets its record`() {
   let request = "060001000f" + "3503191116" + "ffff" + "35050a0000ffff" + "00"
   #expect(askBoth(request) == "0700010072" + "006f" + "356d" + network + "00")
   #expect(ask(request) == "0700010005" + "0002" + "3500" + "00")
 }
 
-@Test func `a browser is told both records`() {
+@Test func `a browse request gets both records`() {
   let request = "060001000f" + "3503191002" + "ffff" + "35050a0000ffff" + "00"
   #expect(askBoth(request) == "07000100c6" + "00c3" + "35c1" + record + network + "00")
 }
 
-@Test func `a search gives the handles of both and no more than are wanted`() {
+@Test func `a search returns both handles, but no more than requested`() {
   #expect(
     askBoth("0200010008" + "3503190100" + "0005" + "00") == "030001000d" + "00020002" + "0001000000010001" + "00")
   #expect(askBoth("0200010008" + "3503190100" + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
   #expect(askBoth("0200010008" + "3503191116" + "0005" + "00") == "0300010009" + "00010001" + "00010001" + "00")
 }
 
-@Test func `attributes are those of the handle`() {
+@Test func `an attribute request selects one of two records by its handle`() {
   #expect(
     askBoth("040001000c" + "00010001" + "0010" + "3503090100" + "00") == "0500010011" + "000e" + "350c"
       + "09010025074e6574776f726b" + "00")

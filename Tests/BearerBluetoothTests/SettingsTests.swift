@@ -4,13 +4,13 @@ import Testing
 
 @testable import BearerBluetooth
 
-@Test func `an adapter choice is written as its owner writes it`() {
+@Test func `an adapter setting is written as in the configuration`() {
   #expect(AdapterChoice.automatic.text == "auto")
   #expect(AdapterChoice.index(3).text == "hci3")
   #expect(AdapterChoice.address(0xB827_EB00_000A).text == "B8:27:EB:00:00:0A")
 }
 
-@Test func `settings out of range say what to write`() {
+@Test func `the error of a setting out of range states the valid range`() {
   var settings = BluetoothSettings()
   #expect(settings.problem == nil)
   settings.psm = 0x0025
@@ -20,7 +20,7 @@ import Testing
   #expect(settings.problem == "bluetooth links 0 is out of range: choose 1 to 32")
 }
 
-@Test func `an address travels least significant byte first`() throws {
+@Test func `an address is encoded least significant byte first`() throws {
   let endpoint = BluetoothEndpoint(address: 0x0102_0304_0506, isRandom: true)
   #expect(endpoint.wireBytes == [6, 5, 4, 3, 2, 1])
   #expect(endpoint.wireType == 2)

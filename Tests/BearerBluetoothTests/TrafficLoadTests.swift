@@ -16,7 +16,7 @@ struct TrafficLoadTests {
     #expect(load.isLoaded(start + .milliseconds(900)))
   }
 
-  @Test mutating func `as many bytes over a longer time are no load`() {
+  @Test mutating func `few bytes per second are no load`() {
     for number in 0..<100 { #expect(load.passed(150, start + .milliseconds(UInt64(number) * 200)) == false) }
   }
 
