@@ -9,9 +9,11 @@ import Testing
     (IPEndpoint(high: 0x2001_0DB8_0000_0000, low: 0xA, port: 1, scope: 0), "[2001:db8::a]:1"),
     (IPEndpoint(high: 0xFE80_0000_0000_0000, low: 1, port: 41_820, scope: 1), "[fe80::1%lo]:41820"),
   ])
-  func `an endpoint is written as people do`(_ endpoint: IPEndpoint, _ text: String) { #expect(endpoint.text == text) }
+  func `an endpoint is written in the usual notation`(_ endpoint: IPEndpoint, _ text: String) {
+    #expect(endpoint.text == text)
+  }
 
-  @Test func `an interface that is gone is written as its number`() {
+  @Test func `an absent interface is written as its number`() {
     let endpoint = IPEndpoint(high: 0xFE80_0000_0000_0000, low: 1, port: 1, scope: 4242)
     #expect(endpoint.isLinkLocalIPv6 && endpoint.text == "[fe80::1%4242]:1")
   }
@@ -24,22 +26,22 @@ import Testing
     ("eth0", "eth", false), ("eth0", "eth00", false), ("veth0", "eth*", false), ("wlan1", "*0", false),
     ("eth0", "", false), ("enp1s0", "en*f*", false), ("aab", "a*aab", false),
   ])
-  func `a star stands for any run`(_ name: String, _ pattern: String, _ isFit: Bool) {
+  func `an asterisk matches any sequence of characters`(_ name: String, _ pattern: String, _ isFit: Bool) {
     #expect(fits(name, pattern) == isFit)
   }
 
-  @Test func `without patterns everything but loopback is allowed`() {
+  @Test func `without patterns all interfaces except loopback are allowed`() {
     let rules = InterfaceRules(patterns: [], allowsLoopback: false)
     #expect(rules.allows("eth0", isLoopback: false))
     #expect(!rules.allows("lo", isLoopback: true))
   }
 
-  @Test func `a pattern does not open loopback`() {
+  @Test func `a pattern does not allow loopback`() {
     #expect(!InterfaceRules(patterns: ["*"], allowsLoopback: false).allows("lo", isLoopback: true))
     #expect(InterfaceRules(patterns: ["eth0"], allowsLoopback: true).allows("lo", isLoopback: true))
   }
 
-  @Test func `a groups interface is known by its name or by who made it`() {
+  @Test func `a group's interface is recognised by its name, or because Causeway created it`() {
     var rules = InterfaceRules(patterns: [], allowsLoopback: false)
     #expect(rules.kind("p2p-wlan0-0", isLoopback: false, wireless: nil) == .wifiDirect)
     #expect(rules.kind("wlan0", isLoopback: false, wireless: .wifi) == .wifi)
@@ -53,12 +55,12 @@ import Testing
     (IPEndpoint(ipv4: 0xC0A8_3109, port: 1), true), (IPEndpoint(ipv4: 0xC0A8_3009, port: 1), false),
     (IPEndpoint(high: 0x2001_0DB8_0000_0000, low: 9, port: 1, scope: 0), false),
   ])
-  func `an address reaches its own network`(_ endpoint: IPEndpoint, _ isReached: Bool) {
+  func `an address reaches the endpoints of its own network`(_ endpoint: IPEndpoint, _ isReached: Bool) {
     let address = InterfaceAddress(high: 0, low: 0xFFFF_C0A8_3101, prefixLength: 120)
     #expect(address.reaches(endpoint) == isReached)
   }
 
-  @Test func `a prefix of exactly half the bits is compared`() {
+  @Test func `a prefix of exactly 64 bits is compared`() {
     let address = InterfaceAddress(high: 0x2001_0DB8_0000_0001, low: 1, prefixLength: 64)
     #expect(address.reaches(IPEndpoint(high: 0x2001_0DB8_0000_0001, low: 0xFFFF << 48, port: 1, scope: 0)))
     #expect(!address.reaches(IPEndpoint(high: 0x2001_0DB8_0000_0002, low: 1, port: 1, scope: 0)))

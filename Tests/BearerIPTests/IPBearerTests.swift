@@ -8,7 +8,7 @@ import Testing
 @testable import BearerIP
 
 @Suite struct IPBearerTests {
-  @Test func `a dial and its accept are handed over on both sides`() throws {
+  @Test func `a dialled and an accepted connection are handed over at their ends`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { a.bearer.stop(); b.bearer.stop() }
@@ -33,7 +33,7 @@ import Testing
     #expect(got == 0x81)
   }
 
-  @Test func `the same port listens on IPv6`() throws {
+  @Test func `the bearer accepts IPv6 connections at the same port`() throws {
     try #require(hasIPv6Loopback(), "this test needs ::1 on lo")
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
@@ -44,7 +44,7 @@ import Testing
     #expect(b.recorder.opened.first?.bearer == .loopback)
   }
 
-  @Test func `handed over sockets never block and send small frames at once`() throws {
+  @Test func `sockets that are handed over do not block and send small frames at once`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { a.bearer.stop(); b.bearer.stop() }
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `a refused dial names its address and reason`() throws {
+  @Test func `a refused dial reports its address and the reason`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     let port = b.bearer.port
@@ -75,7 +75,7 @@ import Testing
     #expect(a.recorder.failed.first?.reason == "127.0.0.1:\(port): Connection refused")
   }
 
-  @Test func `a link local address without its interface is refused with the remedy`() throws {
+  @Test func `a link-local address without an interface is refused with the remedy`() throws {
     let loop = try EventLoop()
     let a = Node(loop)
     defer { a.bearer.stop() }
@@ -86,7 +86,7 @@ import Testing
     #expect(a.recorder.failed.first?.reason.contains("write it with its interface") == true)
   }
 
-  @Test func `a dial over an interface that is not allowed fails`() throws {
+  @Test func `a dial over a disallowed interface fails`() throws {
     let loop = try EventLoop()
     let b = Node(loop)
     let a = Node(loop) { $0.allowsLoopback = false }
@@ -97,7 +97,7 @@ import Testing
     #expect(a.recorder.failed.first?.reason.contains("settings do not allow") == true)
   }
 
-  @Test func `a connection over an interface that is not allowed is closed and told once`() throws {
+  @Test func `a connection over a disallowed interface is closed, and reported once`() throws {
     let loop = try EventLoop()
     let a = Node(loop)
     let b = Node(loop) { $0.allowsLoopback = false }
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `connections over disallowed interfaces share one look at all interfaces per second`() throws {
+  @Test func `connections over disallowed interfaces cause one enumeration of interfaces per second`() throws {
     let loop = try EventLoop()
     let a = Node(loop)
     var looks = 0
@@ -166,7 +166,7 @@ import Testing
     #expect(!isOnLink(0, 0xFFFF_C000_02FE, heardOn: 9))
   }
 
-  @Test func `a port in use is reported and leaves the bearer dialling`() throws {
+  @Test func `a port in use is reported, and the bearer still dials`() throws {
     let loop = try EventLoop()
     let b = Node(loop)
     let a = Node(loop) { $0.port = b.bearer.port }
@@ -189,7 +189,7 @@ import Testing
     #expect(a.recorder.found == [candidate(IPEndpoint(ipv4: loopbackIPv4, port: 41_820))])
   }
 
-  @Test func `nothing is called back after stop`() throws {
+  @Test func `no callback is made after stop`() throws {
     let loop = try EventLoop()
     let (a, b) = (Node(loop), Node(loop))
     defer { b.bearer.stop() }
@@ -203,7 +203,7 @@ import Testing
 }
 
 @Suite struct StreamDialerTests {
-  @Test func `a dial without an answer fails in its time`() throws {
+  @Test func `an unanswered dial fails at its timeout`() throws {
     let loop = try EventLoop()
     let full = try makeFullListener()
     defer { close(full.descriptor); close(full.filler) }
@@ -219,7 +219,7 @@ import Testing
     dialer.close()
   }
 
-  @Test func `more dials than the limit are refused and the rest goes on`() throws {
+  @Test func `a dial beyond the limit is refused, and the others continue`() throws {
     let loop = try EventLoop()
     let full = try makeFullListener()
     defer { close(full.descriptor); close(full.filler) }

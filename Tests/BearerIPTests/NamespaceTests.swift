@@ -37,7 +37,7 @@ private let canUnshare = inPrivateNamespace {}
 @Suite struct NamespaceTests {
   init() throws { try #require(canUnshare, "the tests of network namespaces need root") }
 
-  @Test func `an interface that comes up is noticed and so is its end`() throws {
+  @Test func `an interface that comes up or goes down is noticed`() throws {
     _ = try inPrivateNamespace {
       let loop = try EventLoop()
       let node = Node(loop)
@@ -55,7 +55,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func `an address given to an interface carries links`() throws {
+  @Test func `an address added to an interface accepts links`() throws {
     _ = try inPrivateNamespace {
       try setLoopback(up: true)
       let loop = try EventLoop()
@@ -75,7 +75,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func `a bridge has an address of its own and its ports have none`() throws {
+  @Test func `bridges are created and removed, and impossible requests return errors`() throws {
     _ = try inPrivateNamespace {
       try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)
       try makeBridge("cw-port", ethernetAddress: 0x0200_0000_0001)  // a bridge that is not a port of another bridge yet
@@ -89,7 +89,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func `an address for an interface that is gone is an error`() throws {
+  @Test func `an address for an absent interface is an error`() throws {
     _ = inPrivateNamespace {
       #expect(throws: SystemError(code: ENODEV)) {
         try addInterfaceAddress(4242, ipv4: 0xC0A8_3101, prefixLength: 24)
@@ -97,7 +97,7 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
-  @Test func `a static peers interface may come later`() throws {
+  @Test func `the interface of a static peer may appear later`() throws {
     _ = try inPrivateNamespace {
       try setLoopback(up: true)
       let loop = try EventLoop()

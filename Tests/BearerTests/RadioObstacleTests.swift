@@ -22,7 +22,7 @@ import Testing
     #expect(RadioObstacle.block(of: radio.path) == .switchedOff)
   }
 
-  @Test func `a radio with other entries only, or without a switch, has no obstacle`() throws {
+  @Test func `a radio without an rfkill switch has no obstacle`() throws {
     try makeSwitch("power", soft: "1", hard: "1")
     #expect(RadioObstacle.block(of: radio.path) == nil)
     #expect(RadioObstacle.block(of: "/nonexistent") == nil)

@@ -11,7 +11,7 @@ import Testing
     KernelWatch.concernsRadios(Array(lines.map { $0 + "\0" }.joined().utf8)[...])
   }
 
-  @Test func `events of switches and interfaces concern radios, others do not`() {
+  @Test func `only events of rfkill switches and network interfaces concern radios`() {
     let path = "DEVPATH=/devices/virtual/mac80211_hwsim/hwsim0/ieee80211/phy0/rfkill0"
     #expect(
       concerns("change@/devices/…/rfkill0", "ACTION=change", path, "SUBSYSTEM=rfkill", "RFKILL_STATE=0", "SEQNUM=1"))
