@@ -25,11 +25,11 @@ private func turns(_ pattern: StatusLED.Pattern, _ count: Int) -> [String] {
   ]
 
   @Test(arguments: times)
-  func `a pattern has its times`(pattern: StatusLED.Pattern, expected: [String]) {
+  func `each pattern has its on and off times`(pattern: StatusLED.Pattern, expected: [String]) {
     #expect(turns(pattern, 3) == expected)
   }
 
-  @Test func `a box that is alone flashes every other tick`() {
+  @Test func `a box without links flashes every other tick`() {
     var blinking = Blinking()
     blinking.begin(.alone)
     blinking.turn()
@@ -42,7 +42,7 @@ private func turns(_ pattern: StatusLED.Pattern, _ count: Int) -> [String] {
     #expect(flashes == [false, true, false, true])
   }
 
-  @Test func `a tick changes nothing of other patterns`() {
+  @Test func `a tick does not affect other patterns`() {
     for pattern in [StatusLED.Pattern.off, .linked] {
       var blinking = Blinking()
       blinking.begin(pattern)

@@ -53,13 +53,13 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
   ]
 
   @Test(arguments: times)
-  func `a press is short or long by its time`(milliseconds: UInt64, expected: ButtonPress?) {
+  func `a press is short or long by its duration`(milliseconds: UInt64, expected: ButtonPress?) {
     #expect(presses(milliseconds: milliseconds) == (expected.map { [$0] } ?? []))
     button.close()
     close(kernel)
   }
 
-  @Test func `a button that is held at the start does nothing when it is released`() {
+  @Test func `a button that is held at start-up does nothing when it is released`() {
     write(edge(falling, milliseconds: 10_000, sequence: 1))
     serve(loop, for: .milliseconds(20))
     #expect(told.presses.isEmpty && told.losses.isEmpty)
@@ -67,7 +67,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
     close(kernel)
   }
 
-  @Test func `a loose contact counts once in a second`() {
+  @Test func `a loose contact counts at most once per second`() {
     for press in 0..<7 as Range<UInt8> {
       let start = 10_000 + UInt64(press) * 200
       write(edge(rising, milliseconds: start, sequence: press * 2 + 1))
@@ -79,7 +79,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
     close(kernel)
   }
 
-  @Test func `after a gap in the edges a release means nothing`() {
+  @Test func `a release after lost edge events is ignored`() {
     write(edge(rising, milliseconds: 10_000, sequence: 1) + edge(falling, milliseconds: 10_100, sequence: 4))
     serve(loop, for: .milliseconds(20))
     #expect(told.presses.isEmpty)
@@ -87,7 +87,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
     close(kernel)
   }
 
-  @Test func `a chip that goes is told once and the line given back`() throws {
+  @Test func `a removed chip is reported once, and its line is released`() throws {
     close(kernel)
     serve(loop) { !told.losses.isEmpty }
     serve(loop, for: .milliseconds(20))
@@ -96,7 +96,7 @@ private let rising: UInt8 = 1, falling: UInt8 = 2
     button.close()
   }
 
-  @Test func `after it is closed nothing is told`() {
+  @Test func `nothing is reported after the button is closed`() {
     write(edge(rising, milliseconds: 10_000, sequence: 1) + edge(falling, milliseconds: 10_100, sequence: 2))
     button.close()
     serve(loop, for: .milliseconds(20))

@@ -59,13 +59,13 @@ private final class Manager {
     #expect(manager.heard() == ["STATUS=wifi: a?MAINPID=1"])
   }
 
-  @Test func `a socket in the abstract namespace works`() throws {
+  @Test func `a socket in the abstract namespace is supported`() throws {
     let manager = Manager("@causeway-test-\(UUID())")
     try #require(ServiceManager(socketPath: manager.path)).ready()
     #expect(manager.heard() == ["READY=1"])
   }
 
-  @Test func `a socket without a listener and a path that is too long do no harm`() throws {
+  @Test func `a socket without a listener and a path that is too long are ignored`() throws {
     try #require(ServiceManager(socketPath: Self.path)).ready()
     try #require(ServiceManager(socketPath: "/" + String(repeating: "x", count: 200))).ready()
   }

@@ -22,30 +22,30 @@ import Testing
     try String(decoding: Data(contentsOf: directory.appending(path: "status/\(file)")), as: UTF8.self)
   }
 
-  @Test func `a neighbour lights it`() throws {
+  @Test func `a neighbour turns the LED on`() throws {
     try led.show(.linked)
     #expect(try content("trigger") == "timer")
     #expect(try [content("delay_on"), content("delay_off")] == ["1000", "0"])
   }
 
-  @Test func `a stopped daemon leaves it dark`() throws {
+  @Test func `a stopped daemon leaves the LED off`() throws {
     try led.show(.off)
     #expect(try [content("delay_on"), content("delay_off")] == ["0", "1000"])
   }
 
-  @Test func `a timer that is active is not set again`() throws {
+  @Test func `an active timer trigger is not set again`() throws {
     try Data("none kbd-capslock [timer] heartbeat\n".utf8).write(to: directory.appending(path: "status/trigger"))
     try led.show(.fault)
     #expect(try content("trigger") == "none kbd-capslock [timer] heartbeat\n")
   }
 
-  @Test func `a timer among others is made the active one`() throws {
+  @Test func `an available timer trigger is activated`() throws {
     try Data("none timer [oneshot]".utf8).write(to: directory.appending(path: "status/trigger"))
     try led.show(.fault)
     #expect(try content("trigger").hasPrefix("timer"))
   }
 
-  @Test func `it is given to a user`() throws {
+  @Test func `the files of the LED are given to a user`() throws {
     try led.prepare(for: getuid(), getgid())
     #expect(try content("trigger") == "timer")
     #expect(throws: SystemError(code: ENOENT)) {
@@ -53,31 +53,31 @@ import Testing
     }
   }
 
-  @Test func `a fault blinks fast`() throws {
+  @Test func `a fault makes the LED blink fast`() throws {
     try led.show(.fault)
     #expect(try content("trigger") == "timer")
     #expect(try [content("delay_on"), content("delay_off")] == ["100", "100"])
   }
 
-  @Test func `an open door blinks slowly`() throws {
+  @Test func `an open join window makes the LED blink slowly`() throws {
     try led.show(.joining)
     #expect(try [content("delay_on"), content("delay_off")] == ["500", "500"])
   }
 
-  @Test func `being alone is a flash now and then`() throws {
+  @Test func `a box without links flashes the LED now and then`() throws {
     try led.show(.alone)
     #expect(try content("trigger") == "timer")
     #expect(try [content("delay_on"), content("delay_off")] == ["50", "1950"])
   }
 
-  @Test func `what is shown is not written again`() throws {
+  @Test func `an unchanged pattern is not written again`() throws {
     try led.show(.linked)
     try FileManager.default.removeItem(at: directory)
     try led.show(.linked)
     #expect(throws: SystemError(code: ENOENT)) { try led.show(.off) }
   }
 
-  @Test func `after a failure the same pattern is tried again`() throws {
+  @Test func `a pattern that could not be written is tried again`() throws {
     let later = StatusLED(name: "later", classDirectory: directory.path)
     #expect(throws: SystemError(code: ENOENT)) { try later.show(.linked) }
     try FileManager.default.moveItem(

@@ -5,7 +5,7 @@ import Primitives
 import Testing
 
 @Suite struct CaptureQueueTests {
-  @Test func `a record says where the frame was seen and has its header`() throws {
+  @Test func `a record contains the time, the link and the header of the frame`() throws {
     let client = try CaptureClient()
     client.pass(at: Instant(nanoseconds: 0x0102_0304 * 1_000_000_000 + 0x0506))
     let (dropped, records) = try #require(client.received())
@@ -24,7 +24,7 @@ import Testing
     #expect(client.received()?.records.count == 80 && client.queue.isEmpty)
   }
 
-  @Test func `a wish includes the payloads`() throws {
+  @Test func `a request may include payloads`() throws {
     var wish = CaptureWish()
     wish.withPayload = true
     let client = try CaptureClient(wish)
@@ -33,7 +33,7 @@ import Testing
     #expect(Array(records[8..<16]) == [0, 0, 0, 67, 0, 0, 0, 67] && Array(records.suffix(3)) == [1, 2, 3])
   }
 
-  @Test func `a wish restricts the capture to a link or a neighbour`() throws {
+  @Test func `a request may restrict the capture to a link or a neighbour`() throws {
     var ofLink = CaptureWish()
     ofLink.link = 3
     var ofAlice = CaptureWish()
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `frames without room are dropped and counted once`() throws {
+  @Test func `frames that do not fit are dropped, and reported once`() throws {
     var wish = CaptureWish()
     wish.withPayload = true
     let client = try CaptureClient(wish)
@@ -60,7 +60,7 @@ import Testing
     #expect(client.received()?.dropped == 0)
   }
 
-  @Test func `a packet that the client does not read is kept`() throws {
+  @Test func `a packet that the client has not read is kept`() throws {
     let client = try CaptureClient()
     var error: CInt = 0
     for _ in 0..<10_000 where error == 0 {
