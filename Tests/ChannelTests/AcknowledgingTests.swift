@@ -48,7 +48,7 @@ private let start = at(1_000)
     #expect(b.statistics(.interactive).duplicatesReceived == 1)
   }
 
-  @Test func `of more than four ranges the lowest three and the newest are told`() throws {
+  @Test func `an acknowledgement reports at most four ranges: the lowest three and the newest`() throws {
     let (_, b) = pair()
     for offset: UInt64 in [10, 20, 30, 50, 60, 40] {
       try b.receiveSegment(segmentFromA(offset, [0, 0]).span.bytes, now: start)
@@ -61,7 +61,7 @@ private let start = at(1_000)
     #expect(second.range(3).end == 64)
   }
 
-  @Test func `a segment that fills several holes at once leaves no range below the cumulative offset`() throws {
+  @Test func `a segment that fills several gaps leaves no range below the cumulative offset`() throws {
     let (_, b) = pair()
     for offset: UInt64 in [10, 20, 30, 50] {
       try b.receiveSegment(segmentFromA(offset, [0, 0]).span.bytes, now: start)
@@ -74,7 +74,7 @@ private let start = at(1_000)
     #expect(value.range(0) == ByteRange(start: 50, end: 52))
   }
 
-  @Test func `holes beyond the table are dropped, not remembered`() throws {
+  @Test func `segments beyond the limit on ranges are dropped`() throws {
     let (_, b) = pair()
     for index in 0..<UInt64(ChannelLimits.rangesMax + 5) {
       try b.receiveSegment(segmentFromA(10 + index * 4, [0, 0]).span.bytes, now: start)
@@ -82,7 +82,7 @@ private let start = at(1_000)
     #expect(b.statistics(.interactive).unplacedReceived == 5)
   }
 
-  @Test func `bytes beyond the window are dropped and the rest kept`() throws {
+  @Test func `bytes beyond the window are dropped, and the others are kept`() throws {
     let (_, b) = pair()
     let limit = UInt64(ChannelLimits.interactiveRingBytes)
     try b.receiveSegment(segmentFromA(limit - 2, [0, 0, 0, 0]).span.bytes, now: start)
@@ -93,7 +93,7 @@ private let start = at(1_000)
     #expect(b.statistics(.interactive).unplacedReceived == 2)
   }
 
-  @Test func `a window update carries no echo and is not measured`() throws {
+  @Test func `a window update contains no timestamp echo and yields no round-trip time`() throws {
     let (a, b) = pair()
     let message = [UInt8](repeating: 0, count: 60_000)
     _ = try a.send(message, now: start)
@@ -108,7 +108,7 @@ private let start = at(1_000)
     #expect(a.statistics(.interactive).roundTripMicroseconds == measured)
   }
 
-  @Test func `a message announced longer than any makes the channel begin again in a later epoch`() throws {
+  @Test func `an announced message length above the limit restarts the channel in a later epoch`() throws {
     let (_, b) = pair()
     let id = try b.send([1], lane: .bulk, now: start)
     try b.receiveSegment(segmentFromA(0, bytes("00000001 05 76")).span.bytes, now: start)

@@ -25,7 +25,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
 }
 
 @Suite struct DatagramTests {
-  @Test func `a datagram carries its message and kind, without any acknowledgement`() throws {
+  @Test func `a datagram carries its message and kind, and is not acknowledged`() throws {
     let (a, b) = pair()
     try b.take(try #require(a.datagram(Array("now".utf8), kind: 42)))
     try b.take(try #require(a.datagram([])))
@@ -36,7 +36,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(b.frames(start).isEmpty && a.nextDeadline == .never && b.nextDeadline == .never)
   }
 
-  @Test func `a datagram is as long as one frame of the path at most, and needs a route`() {
+  @Test func `a datagram fits one frame of the path and needs a route`() {
     let (a, _) = pair(pathMTU: 1_000)
     #expect(a.datagramBytesMax == 972)
     #expect(a.datagram([UInt8](repeating: 0, count: 972))?.count == 1_000)
@@ -45,7 +45,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(a.datagramBytesMax == nil && a.datagram([1]) == nil)
   }
 
-  @Test func `a datagram that comes twice is handed up once`() throws {
+  @Test func `a duplicate datagram is delivered once`() throws {
     let (a, b) = pair()
     let payload = try #require(a.datagram([1]))
     try b.take(payload)
@@ -54,7 +54,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(b.datagramStatistics.duplicatesReceived == 1)
   }
 
-  @Test func `datagrams may come out of order, up to 63 behind the newest`() throws {
+  @Test func `datagrams are accepted out of order, up to 63 behind the newest`() throws {
     let (_, b) = pair()
     for number: UInt64 in [100, 37, 99, 101, 38] { try b.take(datagramFromA(number)) }
     for number: UInt64 in [100, 37, 99, 38, 36, 1] {
@@ -65,7 +65,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(b.datagramStatistics.received == 6)
   }
 
-  @Test func `of datagrams that nobody reads the newest are kept`() throws {
+  @Test func `only the newest unread datagrams are kept`() throws {
     let (_, b) = pair()
     let longest = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax - Datagram.headerBytes)
     for number: UInt64 in 1...10 { try b.take(datagramFromA(number, [UInt8(number)] + longest.dropFirst())) }
@@ -75,7 +75,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(b.datagramStatistics.droppedUnread == 6)
   }
 
-  @Test func `a new life of the other end counts anew, and the old one is refused`() throws {
+  @Test func `a later epoch of the peer numbers its datagrams from 1, and the former epoch is refused`() throws {
     let (_, b) = pair()
     try b.take(datagramFromA(5))
     b.remoteRestarted(epoch: 0xa2)
@@ -84,7 +84,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(b.nextDatagram() != nil && b.nextDatagram() != nil)
   }
 
-  @Test func `numbers begin at 1 again with a new local epoch`() throws {
+  @Test func `datagram numbers begin at 1 again in a new local epoch`() throws {
     let (a, _) = pair()
     _ = a.datagram([1])
     a.remoteRestarted(epoch: 0xb0)
@@ -92,7 +92,7 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(payload[8..<16].last == 0xa2 && payload[20..<28].elementsEqual([0, 0, 0, 0, 0, 0, 0, 1]))
   }
 
-  @Test func `a full bulk lane does not hold a datagram up`() throws {
+  @Test func `a full bulk lane does not delay a datagram`() throws {
     let (a, _) = pair()
     while a.canSend(byteCount: 60_000, lane: .bulk) {
       _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)

@@ -5,7 +5,7 @@ import Testing
 private let start = at(1_000)
 
 @Suite struct DeliveryTests {
-  @Test func `a message arrives with its kind, and its sender learns it once`() throws {
+  @Test func `a message arrives with its kind, and its sender gets one completion`() throws {
     let (a, b) = pair()
     let id = try a.send(Array("hello".utf8), kind: 7, now: start)
     try exchange(a, b, now: start)
@@ -14,7 +14,7 @@ private let start = at(1_000)
     #expect(a.completions().isEmpty)
   }
 
-  @Test func `the stream begins with length, kind and bytes`() throws {
+  @Test func `a byte stream begins with the length, kind and bytes of its first message`() throws {
     let (a, _) = pair()
     _ = try a.send([0xaa, 0xbb], kind: 9, lane: .bulk, now: start)
     let frames = a.frames(start)
@@ -24,7 +24,7 @@ private let start = at(1_000)
         == bytes("00000000000000b1 00000000000000a1 01 00 0000 000f4240 0000000000000000 00000002 09 aabb"))
   }
 
-  @Test func `empty and longest messages arrive in both lanes`() throws {
+  @Test func `empty messages and messages of maximum length arrive in both lanes`() throws {
     for lane in Lane.allCases {
       let (a, b) = pair()
       let longest = [UInt8](repeating: 0x5a, count: ChannelLimits.messageBytesMax)
@@ -38,7 +38,7 @@ private let start = at(1_000)
     }
   }
 
-  @Test func `longest messages follow each other through the smallest ring without waiting for a probe`() throws {
+  @Test func `messages of maximum length follow each other without a window probe`() throws {
     let (a, b) = pair(pathMTU: 16_640)
     var taken = 0
     for round in 0..<20 {
@@ -52,7 +52,7 @@ private let start = at(1_000)
     #expect(a.statistics(.interactive).windowProbes == 0)
   }
 
-  @Test func `a longest message goes on although reading freed less than half the ring`() throws {
+  @Test func `a message of maximum length continues although reading freed less than half of the ring`() throws {
     let (a, b) = pair()
     _ = try a.send([UInt8](repeating: 1, count: 30_000), now: start)
     try settle(a, b, now: start)
@@ -65,7 +65,7 @@ private let start = at(1_000)
     #expect(a.statistics(.interactive).windowProbes == 0)
   }
 
-  @Test func `a message taken into a buffer is whole, and a short buffer takes nothing`() throws {
+  @Test func `a message is copied into a buffer as a whole or not at all`() throws {
     let (a, b) = pair()
     _ = try a.send(Array("hello".utf8), kind: 3, now: start)
     try exchange(a, b, now: start)
@@ -80,7 +80,7 @@ private let start = at(1_000)
     #expect(b.pendingMessage(.interactive) == nil)
   }
 
-  @Test func `interactive goes before bulk that was sent earlier`() throws {
+  @Test func `interactive data is sent before earlier bulk data`() throws {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 5_000), lane: .bulk, now: start)
     _ = try a.send([1], lane: .interactive, now: start)
@@ -89,7 +89,7 @@ private let start = at(1_000)
     #expect(lanes.dropFirst().allSatisfy { $0 == .bulk })
   }
 
-  @Test func `a link that takes no bulk still gets the interactive lane`() throws {
+  @Test func `interactive data is sent over a link that accepts no bulk data`() throws {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 5_000), lane: .bulk, now: start)
     var buffer = [UInt8](repeating: 0, count: 1_000)
@@ -100,7 +100,7 @@ private let start = at(1_000)
     #expect(out?.lane == .interactive)
   }
 
-  @Test func `acknowledgements go first, then what was lost, then new data`() throws {
+  @Test func `acknowledgements are sent first, then retransmissions, then new data`() throws {
     let (a, b) = pair()
     _ = try a.send([UInt8](repeating: 1, count: 100), lane: .bulk, now: start)
     _ = a.frames(start)
@@ -115,7 +115,7 @@ private let start = at(1_000)
     #expect(try segmentOf(frames[2]).header.lane == .interactive)
   }
 
-  @Test func `lanes do not wait for each other`() throws {
+  @Test func `a lane does not wait for the other lane`() throws {
     let (a, b) = pair()
     _ = try a.send([1], lane: .bulk, now: start)
     _ = a.frames(start)
@@ -125,7 +125,7 @@ private let start = at(1_000)
     #expect(b.nextMessage(.bulk) == nil)
   }
 
-  @Test func `segments are as long as the path carries, and no longer than the buffer`() throws {
+  @Test func `a segment is as long as the path allows, but not longer than the buffer`() throws {
     let (a, _) = pair(pathMTU: 500)
     _ = try a.send([UInt8](repeating: 0, count: 2_000), now: start)
     #expect(try #require(a.frames(start, max: 1).first).bytes.count == 500)
@@ -144,7 +144,7 @@ private let start = at(1_000)
     #expect(!a.canSend(byteCount: ChannelLimits.messageBytesMax + 1, lane: .bulk))
   }
 
-  @Test func `a full ring refuses and takes nothing, and completions make room`() throws {
+  @Test func `a full ring refuses a message until completions free space`() throws {
     let (a, b) = pair()
     let message = [UInt8](repeating: 0, count: 60_000)
     var taken = 0
@@ -160,7 +160,7 @@ private let start = at(1_000)
     #expect(a.canSend(byteCount: message.count, lane: .bulk))
   }
 
-  @Test func `sends whose completion nobody takes are bounded`() throws {
+  @Test func `the number of sends whose completion was not taken is limited`() throws {
     let (a, b) = pair()
     for _ in 0..<ChannelLimits.unfinishedMessagesMax { _ = try a.send([], now: start) }
     try exchange(a, b, now: start)
@@ -171,7 +171,7 @@ private let start = at(1_000)
     #expect(a.canSend(byteCount: 0, lane: .interactive))
   }
 
-  @Test func `unread messages close the window and reading opens it`() throws {
+  @Test func `unread messages close the window, and reading opens it`() throws {
     let (a, b) = pair()
     let message = [UInt8](repeating: 0, count: 30_000)
     var sent = 0
@@ -190,7 +190,7 @@ private let start = at(1_000)
     #expect(a.statistics(.bulk).windowProbes == 0)
   }
 
-  @Test func `a reader of bulk that stands still does not stop the interactive lane`() throws {
+  @Test func `a stalled reader of bulk data does not stop the interactive lane`() throws {
     let (a, b) = pair()
     while a.canSend(byteCount: 60_000, lane: .bulk) {
       _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
@@ -201,7 +201,7 @@ private let start = at(1_000)
     #expect(b.nextMessage(.interactive)?.bytes == [1])
   }
 
-  @Test func `a lost window update is found out by a probe`() throws {
+  @Test func `a window probe recovers from a lost window update`() throws {
     let (a, b) = pair()
     let message = [UInt8](repeating: 0, count: 60_000)
     for _ in 0..<5 {
@@ -221,7 +221,7 @@ private let start = at(1_000)
     #expect(b.messages(.bulk).count == 1)
   }
 
-  @Test func `probes of a window that stays closed are one byte, dropped, acknowledged and ever rarer`() throws {
+  @Test func `probes of a closed window have one byte, are acknowledged, and become rarer`() throws {
     let (a, b) = pair()
     let message = [UInt8](repeating: 0, count: 60_000)
     for _ in 0..<6 {

@@ -28,7 +28,7 @@ private func oneDecimal(_ value: Double) -> String {
 /// Measures which part of the slowest link's raw rate bulk data gets. Also measures the delay that bulk data causes:
 /// the 99th percentile of short interactive messages is compared with that on an idle path. The unit is the time of the
 /// longest frame on the slowest link. The clock is simulated, so the results are the same on every machine.
-@Test func `bulk gets nine tenths of a clean path, and most of one that loses frames`() {
+@Test func `bulk data uses nine tenths of a clean path, and at least half of a lossy one`() {
   let heads = [
     ("loss", 6), ("goodput", 9), ("p99 busy", 12), ("p99 idle", 12), ("frames", 8), ("queue", 9), ("window", 9),
     ("sent again", 13), ("timeouts", 9), ("dropped", 8),

@@ -27,7 +27,7 @@ private final class Transfer {
 }
 
 @Suite struct HandOverTests {
-  @Test func `from Bluetooth to Wi-Fi while both work, nothing is sent twice`() {
+  @Test func `a handover from Bluetooth to Wi-Fi with both links up resends nothing`() {
     let transfer = Transfer([.bluetooth])
     transfer.run(milliseconds: 5_000)
     transfer.path.handOver(to: [.wifi], oldPathLives: true)
@@ -39,7 +39,7 @@ private final class Transfer {
     #expect(transfer.path.refusals == [])
   }
 
-  @Test func `from Wi-Fi to Bluetooth while both work, next to nothing is sent twice and no queue builds up`() {
+  @Test func `a handover from Wi-Fi to Bluetooth with both links up resends at most one segment`() {
     let transfer = Transfer([.wifi])
     transfer.run(milliseconds: 2_000)
     transfer.path.handOver(to: [.bluetooth], oldPathLives: true)
@@ -51,7 +51,7 @@ private final class Transfer {
     #expect((transfer.arrived - before) * chunk.count > 200_000)
   }
 
-  @Test func `when the old path died, what is unacknowledged goes over the new one at once`() {
+  @Test func `unacknowledged data is sent over the new path at once if the old path has failed`() {
     let transfer = Transfer([.wifi])
     transfer.run(milliseconds: 2_000)
     let before = transfer.arrived
@@ -62,7 +62,7 @@ private final class Transfer {
     #expect((transfer.arrived - before) * chunk.count > 250_000)
   }
 
-  @Test func `bytes that did vanish with a path thought alive come again by themselves`() {
+  @Test func `bytes lost on a path that seemed alive are retransmitted`() {
     let transfer = Transfer([.wifi], messages: 2_000)
     transfer.run(milliseconds: 1_000)
     transfer.path.cut()
@@ -81,7 +81,7 @@ private final class Transfer {
       ([.wifi], 20, 2), ([.restlessWifi, .restlessWifi, .restlessWifi], 100, 10), ([.ethernet], 100, 1),
       ([.wifi, .ethernet, .bluetooth], 100, 40), ([.bluetooth], 300, 300),
     ] as [([Hop], UInt64, UInt64)])
-  func `a lossy path delivers everything in time`(hops: [Hop], lossPerThousand: UInt64, seconds: UInt64) {
+  func `a lossy path delivers all messages in time`(hops: [Hop], lossPerThousand: UInt64, seconds: UInt64) {
     for seed: UInt64 in 1...5 {
       let transfer = Transfer(hops, lossPerThousand: lossPerThousand, seed: seed, messages: 68)
       let end = transfer.path.now + .seconds(seconds)
@@ -91,7 +91,7 @@ private final class Transfer {
     }
   }
 
-  @Test func `a burst that swallows everything for half a second costs little more than itself`() {
+  @Test func `throughput recovers soon after half a second of total loss`() {
     let transfer = Transfer([.wifi])
     transfer.run(milliseconds: 1_000)
     for _ in 0..<5 {
@@ -104,7 +104,7 @@ private final class Transfer {
     }
   }
 
-  @Test func `a relay with a faster link before it is not flooded`() {
+  @Test func `a relay with a fast incoming and a slow outgoing link builds up no long queue`() {
     let transfer = Transfer([.ethernet, .bluetooth])
     transfer.run(milliseconds: 20_000)
     #expect(transfer.path.dropsQueueFull == 0)

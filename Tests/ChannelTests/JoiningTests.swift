@@ -16,7 +16,7 @@ private func answering(
 }
 
 @Suite struct JoiningTests {
-  @Test func `an acknowledgement and a segment in one payload are the two behind each other`() throws {
+  @Test func `a joined payload is an acknowledgement followed by a segment`() throws {
     let (_, b) = try answering([7])
     let frames = b.frames(start, joins: true)
     #expect(frames.map(\.type) == [.joined])
@@ -26,19 +26,19 @@ private func answering(
     #expect(frames.first?.bytes == acknowledgement + segment)
   }
 
-  @Test(arguments: Lane.allCases) func `both arrive`(_ lane: Lane) throws {
+  @Test(arguments: Lane.allCases) func `both parts of a joined payload are received`(_ lane: Lane) throws {
     let (a, b) = try answering([7], lane: lane)
     try a.receive(try #require(b.frames(start, joins: true).first), now: start)
     #expect(a.completions().map(\.outcome) == [.delivered])
     #expect(a.messages(lane).map(\.bytes) == [[7]])
   }
 
-  @Test func `to who does not read them together they go apart`() throws {
+  @Test func `payloads are not joined for a peer that does not support it`() throws {
     let (_, b) = try answering([7])
     #expect(b.frames(start).map(\.type) == [.acknowledgement, .segment])
   }
 
-  @Test func `a segment that would wait takes no acknowledgement along`() throws {
+  @Test func `a segment of a lane that may not be joined is sent without the acknowledgement`() throws {
     let (_, b) = try answering([7], lane: .bulk)
     var buffer = [UInt8](repeating: 0, count: 1_000)
     let types = (0..<2).map { _ in
@@ -47,14 +47,14 @@ private func answering(
     #expect(types == [.acknowledgement, .segment])
   }
 
-  @Test func `with nothing to say the acknowledgement goes alone`() throws {
+  @Test func `an acknowledgement is sent alone if no data is pending`() throws {
     let (a, b) = pair()
     _ = try a.send([1], now: start)
     for frame in a.frames(start) { try b.receive(frame, now: start) }
     #expect(b.frames(start, joins: true).map(\.type) == [.acknowledgement])
   }
 
-  @Test func `the two together are no longer than the path takes`() throws {
+  @Test func `a joined payload is at most as long as the path allows`() throws {
     let (a, b) = try answering([UInt8](repeating: 7, count: 3_000), lane: .bulk)
     let frames = b.frames(start, joins: true)
     #expect(frames.first?.type == .joined && frames.first?.bytes.count == 1_000)
@@ -62,12 +62,12 @@ private func answering(
     #expect(a.messages(.bulk).map(\.bytes.count) == [3_000])
   }
 
-  @Test func `on a path of short payloads they go apart`() throws {
+  @Test func `payloads are not joined on a path with short payloads`() throws {
     let (_, b) = try answering(pathMTU: ChannelLimits.joinedMTUMin - 1, [7])
     #expect(b.frames(start, joins: true).map(\.type) == [.acknowledgement, .segment])
   }
 
-  @Test func `one that is cut short, or of which one half is of another life, is refused whole`() throws {
+  @Test func `a joined payload that is truncated or mixes epochs is refused as a whole`() throws {
     let (a, b) = try answering([7])
     let whole = try #require(b.frames(start, joins: true).first).bytes
     for count in [0, 39, 40, 72] {
@@ -86,7 +86,7 @@ private func answering(
     #expect(a.completions().count == 1 && a.messages(.interactive).count == 1)
   }
 
-  @Test func `one that acknowledges what was never sent is refused whole`() throws {
+  @Test func `a joined payload that acknowledges unsent data is refused as a whole`() throws {
     let (a, b) = try answering([7])
     var bold = try #require(b.frames(start, joins: true).first).bytes
     bold[31] = 9

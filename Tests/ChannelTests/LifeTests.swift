@@ -4,7 +4,7 @@ import Testing
 
 private let start = at(1_000)
 
-@Test func `going back to an earlier epoch of the other end takes a later one of the own`() throws {
+@Test func `a return to an earlier epoch of the peer increases the local epoch`() throws {
   let (a, b) = pair()
   let (own, other) = (a.localEpoch, a.remoteEpoch)
   a.remoteRestarted(epoch: other + 5)
@@ -24,7 +24,7 @@ private let start = at(1_000)
     return result
   }
 
-  @Test func `what waits to be sent goes to the epoch that the other end names`() throws {
+  @Test func `unsent data is sent to the epoch that the peer reports`() throws {
     let a = channel(4, to: 9)
     let b = channel(11, to: 4)
     let id = try a.send([1], now: start)
@@ -34,7 +34,7 @@ private let start = at(1_000)
     #expect(a.completions() == [Completion(message: id, lane: .interactive, outcome: .delivered)])
   }
 
-  @Test func `what was sent to a former epoch fails when the other end names a later one`() throws {
+  @Test func `data sent to a former epoch fails when the peer reports a later one`() throws {
     let a = channel(4, to: 9)
     _ = try a.send([1], now: start)
     _ = a.frames(start)
@@ -42,7 +42,7 @@ private let start = at(1_000)
     #expect(a.completions().map(\.outcome) == [.failed(.peerRestarted)])
   }
 
-  @Test func `what is sent after a restart goes to a later epoch that the other end names then`() throws {
+  @Test func `data queued after a restart is sent to a later epoch that the peer reports`() throws {
     let a = channel(4, to: 9)
     _ = try a.send([1], now: start)
     _ = a.frames(start)
@@ -53,7 +53,7 @@ private let start = at(1_000)
     #expect(a.completions().isEmpty && a.remoteEpoch == 11)
   }
 
-  @Test func `an earlier epoch that the other end named late changes nothing`() throws {
+  @Test func `an earlier epoch that is reported late changes nothing`() throws {
     let (a, _) = pair()
     let known = a.remoteEpoch
     a.remoteSaid(epoch: known - 1)
@@ -62,7 +62,7 @@ private let start = at(1_000)
 }
 
 @Suite struct DeadlineTests {
-  @Test func `a send without progress for the deadline fails once`() throws {
+  @Test func `a send without progress fails once at its deadline`() throws {
     let (a, _) = pair()
     let id = try a.send([1], now: start)
     _ = a.frames(start)
@@ -74,7 +74,7 @@ private let start = at(1_000)
     #expect(!a.hasUnfinishedSends)
   }
 
-  @Test func `progress moves the deadline`() throws {
+  @Test func `progress extends the deadline`() throws {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 2_000), now: start)
     _ = a.frames(start)
@@ -85,7 +85,7 @@ private let start = at(1_000)
     #expect(a.completions().count == 1)
   }
 
-  @Test func `an advancing handshake moves the deadline once`() throws {
+  @Test func `an advancing handshake extends the deadline once`() throws {
     let (a, _) = pair()
     _ = try a.send([1], now: start)
     a.handshakeAdvanced(now: at(40_000))
@@ -98,7 +98,7 @@ private let start = at(1_000)
     #expect(a.completions().map(\.outcome) == [.failed(.timedOut)])
   }
 
-  @Test func `the lane of a peer that never reads times out, the other does not`() throws {
+  @Test func `only the lane that the peer never reads times out`() throws {
     let (a, b) = pair()
     for _ in 0..<5 {
       if a.canSend(byteCount: 60_000, lane: .bulk) {
@@ -121,7 +121,7 @@ private let start = at(1_000)
     #expect(outcomes.filter { $0.lane == .interactive }.allSatisfy { $0.outcome == .delivered })
   }
 
-  @Test func `after a timeout what was begun still arrives whole, and what was not is gone`() throws {
+  @Test func `after a timeout a partly sent message still arrives whole, and unsent ones are dropped`() throws {
     let (a, b) = pair()
     let begun = [UInt8](repeating: 1, count: 30_000)
     _ = try a.send(begun, now: start)
@@ -142,7 +142,7 @@ private let start = at(1_000)
     #expect(a.completions() == [Completion(message: fourth, lane: .interactive, outcome: .delivered)])
   }
 
-  @Test func `a closed channel fails what is unfinished once and refuses the rest`() throws {
+  @Test func `a closed channel fails unfinished sends once and refuses further ones`() throws {
     let (a, b) = pair()
     let id = try a.send([1], lane: .bulk, now: start)
     let frame = try #require(a.frames(start).first)
@@ -160,7 +160,7 @@ private let start = at(1_000)
 }
 
 @Suite struct RestartTests {
-  @Test func `unfinished sends fail once when the peer restarted, finished ones do not`() throws {
+  @Test func `a restart of the peer fails unfinished sends once, and finished ones not at all`() throws {
     let (a, b) = pair()
     let first = try a.send([1], now: start)
     try exchange(a, b, now: start)
@@ -199,7 +199,7 @@ private let start = at(1_000)
   }
 
   @Test(arguments: [false, true])
-  func `a window of empty messages is read whole, also after a restart`(isRestarted: Bool) throws {
+  func `thousands of empty messages are read, also after a restart`(isRestarted: Bool) throws {
     let (_, b) = pair()
     let step: [UInt8] = [0, 0, 0, 0, 7]
     let messages = 3_000
@@ -215,7 +215,7 @@ private let start = at(1_000)
     #expect(read.count == messages + 1 && read.last?.bytes == [0x88])
   }
 
-  @Test func `half a message of the former life is dropped, whole ones stay to be read`() throws {
+  @Test func `a restart drops a partly received message and keeps complete ones`() throws {
     let (_, b) = pair()
     try b.receiveSegment(segmentFromA(0, bytes("00000001 05 77 00000009 06 1122")).span.bytes, now: start)
     b.remoteRestarted(epoch: 0xa2)
@@ -223,7 +223,7 @@ private let start = at(1_000)
     #expect(b.messages(.interactive).map(\.bytes) == [[0x77], [0x88]])
   }
 
-  @Test func `unread messages of the former life narrow the window of the new one`() throws {
+  @Test func `unread messages from before a restart reduce the new window`() throws {
     let (a, b) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
     try exchange(a, b, now: start)
@@ -234,7 +234,7 @@ private let start = at(1_000)
     #expect(value.windowLimit == UInt64(ChannelLimits.interactiveRingBytes) - 60_005)
   }
 
-  @Test func `the same epoch again restarts nothing`() throws {
+  @Test func `a repeated epoch does not restart the channel`() throws {
     let (a, b) = pair()
     _ = try a.send([1, 2, 3], now: start)
     let frames = a.frames(start)
@@ -246,7 +246,7 @@ private let start = at(1_000)
     #expect(a.completions().map(\.outcome) == [.delivered])
   }
 
-  @Test func `after a restart the window is the one that every receiver has`() throws {
+  @Test func `after a restart the window is the initial window of every receiver`() throws {
     let (a, b) = pair(pathMTU: 16_640)
     _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
     try settle(a, b, now: start)
@@ -267,7 +267,7 @@ private let start = at(1_000)
     #expect(end == ChannelLimits.initialWindowBytes)
   }
 
-  @Test func `a segment for another life of ours is refused with the epoch it meant`() throws {
+  @Test func `a segment for another local epoch is refused with that epoch`() throws {
     let (a, _) = pair()
     let late = Channel(localEpoch: 0xb2, remoteEpoch: 0xa1)
     _ = try a.send([1], now: start)
@@ -277,7 +277,7 @@ private let start = at(1_000)
         == .otherDestinationEpoch(0xb1))
   }
 
-  @Test func `a segment from another life of the peer is refused with its epoch`() throws {
+  @Test func `a segment from another epoch of the peer is refused with that epoch`() throws {
     let (a, _) = pair()
     let other = Channel(localEpoch: 0xb1, remoteEpoch: 0xa0)
     _ = try a.send([1], now: start)
@@ -285,7 +285,7 @@ private let start = at(1_000)
     #expect(refusal { () throws(ChannelError) in try other.receive(frame, now: start) } == .otherSourceEpoch(0xa1))
   }
 
-  @Test func `an acknowledgement of another life is refused`() throws {
+  @Test func `an acknowledgement from another epoch is refused`() throws {
     let (a, _) = pair()
     a.remoteRestarted(epoch: 0xb2)
     #expect(
@@ -294,7 +294,7 @@ private let start = at(1_000)
       } == .otherSourceEpoch(0xb1))
   }
 
-  @Test func `a reset for the epoch we send to begins anew with the one it names`() throws {
+  @Test func `a reset for the peer's current epoch restarts the channel with the epoch that it names`() throws {
     let (a, _) = pair()
     _ = try a.send([1], now: start)
     let reset = encoded(Reset.byteCount) { Reset(meantEpoch: 0xb1, currentEpoch: 0xb2).encode(into: $0) }
@@ -303,7 +303,7 @@ private let start = at(1_000)
     #expect(a.completions().map(\.outcome) == [.failed(.peerRestarted)])
   }
 
-  @Test func `a stale reset cannot end a fresh channel`() throws {
+  @Test func `a stale reset does not affect a new channel`() throws {
     let (a, _) = pair()
     let reset = encoded(Reset.byteCount) { Reset(meantEpoch: 0xb1, currentEpoch: 0xb2).encode(into: $0) }
     try a.receiveReset(reset.span.bytes, now: start)
@@ -313,7 +313,7 @@ private let start = at(1_000)
     #expect(a.completions().isEmpty)
   }
 
-  @Test func `bytes that are no payload are refused with their reason`() {
+  @Test func `a payload that is too short is refused with the reason`() {
     let (a, _) = pair()
     #expect(
       refusal { () throws(ChannelError) in try a.receiveSegment([1].span.bytes, now: start) }
@@ -326,7 +326,7 @@ private let start = at(1_000)
         == .malformed(.tooShort))
   }
 
-  @Test func `random bytes behind a right header never trap`() {
+  @Test func `random bytes after a valid header never trap`() {
     let (a, b) = pair()
     var random = SeededRandom(seed: 5)
     _ = try? a.send([UInt8](repeating: 0, count: 60_000), now: start)

@@ -6,7 +6,7 @@ private let start = at(1_000)
 private let chunk = [UInt8](repeating: 0x55, count: 15_360)
 
 @Suite struct RingTests {
-  @Test func `a ring that grows keeps what is in use, wherever it wraps`() {
+  @Test func `a growing ring keeps the bytes in use, wherever it wraps`() {
     var random = SeededRandom(seed: 3)
     for _ in 0..<50 {
       let budget = RingBudget()
@@ -42,7 +42,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     Lane.allCases.reduce(0) { $0 + channel.statistics($1).ringBytes }
   }
 
-  @Test func `a channel without messages has no rings, and one with a short message has small ones`() throws {
+  @Test func `a channel has no rings before its first message, and small ones after it`() throws {
     let (a, b) = pair()
     #expect(ringBytes(a) == 0 && ringBytes(b) == 0)
     _ = try a.send([1], now: start)
@@ -50,7 +50,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(ringBytes(a) == ChannelLimits.ringBytesFirst && ringBytes(b) == ChannelLimits.ringBytesFirst)
   }
 
-  @Test func `a ring that was empty for ten seconds gives its memory back`() throws {
+  @Test func `a ring that was empty for ten seconds frees its memory`() throws {
     let (a, b) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
     try settle(a, b, now: start)
@@ -67,7 +67,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(b.messages(.bulk).map(\.bytes) == [[2]])
   }
 
-  @Test func `a reader that stands still holds no more than a lane's first room, however long the transfer`() throws {
+  @Test func `a stalled reader uses no more than the initial memory of a lane`() throws {
     let path = Path([.ethernet])
     path.afterEvent = { path in
       while path.a.canSend(byteCount: 15_360, lane: .bulk) {
@@ -79,7 +79,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(path.b.statistics(.bulk).ringBytes == ChannelLimits.bulkRoomBytes)
   }
 
-  @Test func `a lane grows to what a long path holds, and never beyond its greatest ring`() {
+  @Test func `a ring grows to what a long path holds, up to the limit`() {
     let path = Path([Hop(125_000_000, .milliseconds(10))])
     var arrived = 0
     var largest = 0
@@ -98,7 +98,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(largest <= ChannelLimits.bulkRingBytes)
   }
 
-  @Test func `channels that share a used-up budget go on within what each is sure of`() throws {
+  @Test func `channels continue within their guaranteed memory when the shared budget is used up`() throws {
     let budget = RingBudget(bytes: 0)
     let a = Channel(localEpoch: 0xa1, remoteEpoch: 0xb1, budget: budget)
     let b = Channel(localEpoch: 0xb1, remoteEpoch: 0xa1, budget: budget)
@@ -119,7 +119,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(budget.bytesFree == 0)
   }
 
-  @Test func `what a receiver has no memory for is dropped, told so, and comes again`() throws {
+  @Test func `data for which the receiver has no memory is dropped and retransmitted`() throws {
     let (a, _) = pair()
     let b = Channel(localEpoch: 0xb1, remoteEpoch: 0xa1, budget: RingBudget(bytes: 0))
     b.routeChanged(pathMTU: 1_000, now: start)
@@ -137,7 +137,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(b.statistics(.bulk).ringBytes == ChannelLimits.ringBytesMin)
   }
 
-  @Test func `the window that was told stays although there is no memory for it`() throws {
+  @Test func `an advertised window is not reduced for lack of memory`() throws {
     let b = Channel(localEpoch: 0xb1, remoteEpoch: 0xa1, budget: RingBudget(bytes: 0))
     b.routeChanged(pathMTU: 1_000, hops: 1, now: at(1_000))
     let message = [UInt8](repeating: 0, count: ChannelLimits.messageHeaderBytes)
@@ -149,7 +149,7 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(later.rangeCount == 0 && later.windowLimit == told)
   }
 
-  @Test func `memory that a channel took of the budget goes back with it`() throws {
+  @Test func `a released channel returns its memory to the budget`() throws {
     let budget = RingBudget()
     let all = budget.bytesFree
     do {

@@ -73,7 +73,7 @@ private func refusal(reset octets: [UInt8]) -> PayloadError? {
     #expect(refusal(segment: changed(goldenSegment, 19, "01")) == .reservedNotZero)
   }
 
-  @Test func `a segment beyond the greatest offset is refused`() {
+  @Test func `a segment beyond the maximum offset is refused`() {
     #expect(refusal(segment: changed(goldenSegment, 24, "4000000000000000")) == nil)
     #expect(refusal(segment: changed(goldenSegment, 24, "4000000000000001")) == .offsetTooLarge)
     #expect(refusal(segment: changed(goldenSegment, 24, "ffffffffffffffff")) == .offsetTooLarge)
@@ -101,17 +101,17 @@ private func refusal(reset octets: [UInt8]) -> PayloadError? {
     #expect(value.range(1) == ByteRange(start: 0x2000, end: 0x2001))
   }
 
-  @Test func `an acknowledgement shorter than it says is too short`() {
+  @Test func `a truncated acknowledgement is too short`() {
     for count in 0..<goldenAcknowledgement.count {
       #expect(refusal(acknowledgement: Array(goldenAcknowledgement[..<count])) == .tooShort)
     }
   }
 
-  @Test func `an acknowledgement longer than it says is too long`() {
+  @Test func `an acknowledgement with bytes after its last range is too long`() {
     #expect(refusal(acknowledgement: goldenAcknowledgement + [0]) == .tooLong)
   }
 
-  @Test func `five ranges are too many`() {
+  @Test func `more than four ranges are refused`() {
     #expect(refusal(acknowledgement: changed(goldenAcknowledgement, 17, "05")) == .tooManyRanges)
     #expect(refusal(acknowledgement: changed(goldenAcknowledgement, 17, "ff")) == .tooManyRanges)
   }
@@ -129,7 +129,7 @@ private func refusal(reset octets: [UInt8]) -> PayloadError? {
     #expect(refusal(acknowledgement: changed(goldenAcknowledgement, 32, "0000000000000fff")) == .windowBelowCumulative)
   }
 
-  @Test func `ranges that are empty, touch, overlap or descend are refused`() {
+  @Test func `empty, touching, overlapping or descending ranges are refused`() {
     for (offset, octets) in [
       (40, "0000000000001800"),  // empty
       (40, "0000000000001900"),  // negative
@@ -141,7 +141,7 @@ private func refusal(reset octets: [UInt8]) -> PayloadError? {
     }
   }
 
-  @Test func `offsets beyond the greatest are refused wherever they stand`() {
+  @Test func `an offset above the maximum is refused in every field`() {
     for offset in [24, 32, 64] {
       #expect(refusal(acknowledgement: changed(goldenAcknowledgement, offset, "4000000000000001")) == .offsetTooLarge)
     }

@@ -138,8 +138,7 @@ private func play(seed: UInt64) -> String? {
   return problem
 }
 
-@Test(arguments: 0..<10) func `every message arrives once, whole and in order, whatever the path does`(_ block: UInt64)
-{
+@Test(arguments: 0..<10) func `every message arrives once, whole and in order, over any path`(_ block: UInt64) {
   for seed in block * 30..<(block + 1) * 30 {
     if let problem = play(seed: seed) { Issue.record("seed \(seed): \(problem)") }
   }
@@ -205,7 +204,7 @@ private func playRestarts(seed: UInt64) -> String? {
   return problem
 }
 
-@Test func `restarts neither double nor reorder a message, and every send ends once`() {
+@Test func `restarts neither duplicate nor reorder a message, and every send completes once`() {
   for seed: UInt64 in 0..<40 {
     if let problem = playRestarts(seed: seed) { Issue.record("seed \(seed): \(problem)") }
   }

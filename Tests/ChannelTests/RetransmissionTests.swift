@@ -21,7 +21,7 @@ private let wide: UInt64 = 60_000
       acknowledgementFromB(cumulative, window: wide, ranges, echo: echo).span.bytes, now: now)
   }
 
-  @Test func `silence is answered after a second, then after ever longer, up to three`() throws {
+  @Test func `the retransmission timeout is one second at first and backs off to three`() throws {
     let a = try flying(1)
     var last = start
     var gaps: [UInt64] = []
@@ -38,7 +38,7 @@ private let wide: UInt64 = 60_000
     #expect(gaps == [1_000, 2_000, 3_000, 3_000, 3_000, 3_000])
   }
 
-  @Test func `the timeout follows the measured round trip and what an acknowledgement may wait`() throws {
+  @Test func `the timeout follows the measured round trip and the acknowledgement delay`() throws {
     let a = try flying(2)
     try acknowledge(a, 968, now: at(1_400))
     // The timeout is SRTT + 4 × RTTVAR (RFC 6298, section 2): 400 + 4 × 200 ms, plus the acknowledgement delay of 25
@@ -51,7 +51,7 @@ private let wide: UInt64 = 60_000
     #expect(quick.nextDeadline == at(1_001 + 51))
   }
 
-  @Test func `a long path whose round trip never varies still gets half of it more before its timeout`() throws {
+  @Test func `the timeout exceeds a constant round trip by half`() throws {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
     _ = a.frames(start)
@@ -63,7 +63,7 @@ private let wide: UInt64 = 60_000
     }
   }
 
-  @Test func `when the path changes, what waits out a timeout is tried at once`() throws {
+  @Test func `data that waits for a timeout is retransmitted at once when the path changes`() throws {
     let a = try flying(4)
     a.pathChanged(now: at(1_500))
     #expect(a.frames(at(1_500)).isEmpty, "nothing is known to be lost")
@@ -77,7 +77,7 @@ private let wide: UInt64 = 60_000
     #expect(a.nextDeadline == at(6_100))
   }
 
-  @Test func `round trips are measured however old the route is`() throws {
+  @Test func `round trips are measured on a route of any age`() throws {
     for minutes: UInt64 in [30, 40, 70, 80, 150, 10_000] {
       let (a, _) = pair()
       let sent = at(1_000 + minutes * 60_000)
@@ -89,13 +89,13 @@ private let wide: UInt64 = 60_000
     }
   }
 
-  @Test func `an absurd echo is not measured`() throws {
+  @Test func `an implausible timestamp echo is ignored`() throws {
     let a = try flying(2)
     try acknowledge(a, 968, echo: 0x8000_0000, now: at(1_010))
     #expect(a.statistics(.interactive).roundTripMicroseconds == 0)
   }
 
-  @Test func `a hole is filled as soon as three segments above it have arrived`() throws {
+  @Test func `a gap is retransmitted as soon as three segments above it have arrived`() throws {
     let a = try flying(8)
     try acknowledge(a, 968, now: at(1_050))
     try acknowledge(a, 968, [ByteRange(start: 1_936, end: 2_904)], now: at(1_050))
@@ -109,7 +109,7 @@ private let wide: UInt64 = 60_000
     #expect(a.statistics(.interactive).fastRecoveries == 1)
   }
 
-  @Test func `a short segment is sent again after three acknowledgements of others`() throws {
+  @Test func `a short segment is retransmitted after three acknowledgements of later segments`() throws {
     let (a, _) = pair()
     for index: UInt8 in 0..<5 {
       _ = try a.send([index], now: start)
@@ -124,14 +124,14 @@ private let wide: UInt64 = 60_000
     #expect(try segmentOf(try #require(frames.first)).count == 6)
   }
 
-  @Test func `an acknowledgement that tells nothing new is not measured`() throws {
+  @Test func `a duplicate acknowledgement yields no round-trip time`() throws {
     let a = try flying(4)
     try acknowledge(a, 968, now: at(1_050))
     try acknowledge(a, 968, now: at(9_000))
     #expect(a.statistics(.interactive).roundTripMicroseconds == 50_000)
   }
 
-  @Test func `a retransmission that is lost too is found by what was sent after it`() throws {
+  @Test func `a lost retransmission is detected when later data is acknowledged`() throws {
     let a = try flying(8)
     try acknowledge(a, 0, [ByteRange(start: 968, end: 4_840)], now: at(1_050))
     #expect(a.frames(at(1_050)).count == 1)
@@ -148,7 +148,7 @@ private let wide: UInt64 = 60_000
     #expect(a.statistics(.interactive).timeouts == 0)
   }
 
-  @Test func `what is lost is sent again and the window stays`() throws {
+  @Test func `lost segments are retransmitted, and the window is not reduced`() throws {
     let a = try flying(10)
     let before = a.statistics(.interactive).windowBytes
     try acknowledge(a, 0, [ByteRange(start: 2_904, end: 9_680)], now: at(1_050))
@@ -157,7 +157,7 @@ private let wide: UInt64 = 60_000
     #expect(try a.frames(at(1_050)).prefix(3).map { try segmentOf($0).header.offset } == [0, 968, 1_936])
   }
 
-  @Test func `a timeout that was only delay is undone`() throws {
+  @Test func `a spurious timeout is undone`() throws {
     let a = try flying(8)
     let before = a.statistics(.interactive).windowBytes
     a.handleTimeout(now: at(2_000))
@@ -169,7 +169,7 @@ private let wide: UInt64 = 60_000
     #expect(a.frames(at(2_010)).isEmpty)
   }
 
-  @Test func `after a real timeout everything unacknowledged is sent again, slowly at first`() throws {
+  @Test func `after a real timeout all unacknowledged data is retransmitted, slowly at first`() throws {
     let a = try flying(4)
     a.handleTimeout(now: at(2_000))
     #expect(try a.frames(at(2_000)).map { try segmentOf($0).header.offset } == [0])
@@ -177,7 +177,7 @@ private let wide: UInt64 = 60_000
     #expect(try a.frames(at(2_050)).map { try segmentOf($0).header.offset } == [968, 1_936])
   }
 
-  @Test func `what has arrived is not sent again after a timeout`() throws {
+  @Test func `data that has arrived is not retransmitted after a timeout`() throws {
     let a = try flying(4)
     try acknowledge(a, 0, [ByteRange(start: 968, end: 1_936)], now: at(1_010))
     a.handleTimeout(now: a.nextDeadline)
@@ -186,7 +186,7 @@ private let wide: UInt64 = 60_000
     #expect(try a.frames(at(2_050)).map { try segmentOf($0).header.offset } == [1_936, 2_904])
   }
 
-  @Test func `an acknowledgement of what was never sent is refused and changes nothing`() throws {
+  @Test func `an acknowledgement of unsent data is refused and changes nothing`() throws {
     let a = try flying(1)
     #expect(
       refusal { () throws(ChannelError) in
@@ -201,7 +201,7 @@ private let wide: UInt64 = 60_000
     #expect(a.statistics(.interactive).bytesInFlight == 968)
   }
 
-  @Test func `a window limit never goes back`() throws {
+  @Test func `a window limit never decreases`() throws {
     let a = try flying(1)
     try a.receiveAcknowledgement(acknowledgementFromB(968, window: 50_000).span.bytes, now: start)
     try a.receiveAcknowledgement(acknowledgementFromB(968, window: 968).span.bytes, now: start)
@@ -225,7 +225,7 @@ private let wide: UInt64 = 60_000
     #expect(a.statistics(.interactive).timeouts == 0)
   }
 
-  @Test func `a new route sends at once what is unacknowledged, in pieces that it carries`() throws {
+  @Test func `a new route resends unacknowledged data at once, in segments that fit it`() throws {
     let (a, b) = pair(pathMTU: 1_000)
     let message = (0..<900).map { UInt8(truncatingIfNeeded: $0) }
     _ = try a.send(message, now: start)
@@ -237,7 +237,7 @@ private let wide: UInt64 = 60_000
     #expect(b.nextMessage(.interactive)?.bytes == message)
   }
 
-  @Test func `a new route starts its measurements anew`() throws {
+  @Test func `a new route resets the round-trip measurement`() throws {
     let (a, b) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 5_000), now: start)
     for frame in a.frames(start) { try b.receive(frame, now: at(1_100)) }
@@ -247,7 +247,7 @@ private let wide: UInt64 = 60_000
     #expect(a.statistics(.interactive).roundTripMicroseconds == 0)
   }
 
-  @Test func `when the old route still delivers, the rest is not sent again`() throws {
+  @Test func `data that the old route still delivers is not retransmitted`() throws {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
     let out = a.frames(start).count
@@ -260,7 +260,7 @@ private let wide: UInt64 = 60_000
     #expect(next == 9_680)
   }
 
-  @Test func `an MTU out of bounds is held within them`() throws {
+  @Test func `an MTU out of range is clamped`() throws {
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
     a.routeChanged(pathMTU: 1, now: start)

@@ -54,7 +54,7 @@ private let cases: [Case] = [
     floor: 0.7),
 ]
 
-@Test(arguments: cases) private func `bulk fills the path`(_ one: Case) {
+@Test(arguments: cases) private func `bulk data fills the path`(_ one: Case) {
   let (goodput, network) = transfer(
     one.model, pathMTU: one.pathMTU, seconds: one.model.bitsPerSecond > 10_000_000 ? 5 : 20)
   let statistics = network.a.statistics(.bulk)
