@@ -97,7 +97,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   #expect(request.packet(number) == vectors["request-" + name], "\(name)")
 }
 
-@Test func `hello asks for version 1`() {
+@Test func `a hello requests version 1`() {
   #expect(Request.hello(name: "chat").packet(1) == [0, 0, 0, 14, 1, 0, 0, 0, 1, 0, 1, 0, 1, 4] + bytes("chat"))
 }
 
@@ -108,12 +108,12 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   #expect(read.number == number && read.event == event, "\(name): \(read)")
 }
 
-@Test func `every golden packet has its row here`() {
+@Test func `every golden packet is tested`() {
   let known = Set(requests.map { "request-" + $0.name } + events.map { "event-" + $0.name } + ["request-hello"])
   #expect(known == Set(vectors.keys))
 }
 
-@Test func `opening a session with member decisions adds one byte`() {
+@Test func `a request to open a session with member decisions has one more byte`() {
   let plain = Request.open(type: "photos", Rules()).packet(4)
   #expect(Request.open(type: "photos", Rules(), decides: true).packet(4)[4...] == plain[4...] + [1])
 }

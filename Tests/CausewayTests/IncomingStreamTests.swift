@@ -35,7 +35,7 @@ private func thrownByNext(_ stream: IncomingStream) async -> CausewayError? {
   return await thrown { () async throws(CausewayError) in try await pieces.next() }
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream is taken and read to its end`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream is accepted and read to its end`() async throws {
   let bench = try await Bench(one), offered = try await bench.offered(77)
   #expect(offered.sender == member(.connected, one) && offered.name == "log")
   let stream = try await offered.take(), request = try await bench.daemon.asked(14)
@@ -58,7 +58,7 @@ private func thrownByNext(_ stream: IncomingStream) async -> CausewayError? {
 }
 
 @Test(.timeLimit(.minutes(1)), arguments: ends)
-func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEnd) async throws {
+func `a reader is notified that its stream did not finish`(code: UInt8, end: StreamEnd) async throws {
   let bench = try await Bench(one), (stream, number) = try await bench.taken(77)
   bench.daemon.tell(streamBytesPacket(number, [1, 2]), streamEndedPacket(number, 0, code))
   var pieces = stream.makeAsyncIterator()
@@ -68,7 +68,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(bench.daemon.count(18) == 0)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that is refused or dropped is answered so`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream that is refused or dropped by the application is refused`() async throws {
   let bench = try await Bench(one)
   do { _ = try await bench.offered(77) }
   #expect(try await bench.daemon.asked(14).fields == word(77) + [UInt8](repeating: 0, count: 9))
@@ -79,7 +79,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(error?.reason == .ended && bench.daemon.count(14) == 2)
 }
 
-@Test(.timeLimit(.minutes(1))) func `offered streams wait, and one too many is refused`() async throws {
+@Test(.timeLimit(.minutes(1))) func `32 offered streams wait, and the next one is refused`() async throws {
   let bench = try await Bench(one)
   for received in 1...33 { bench.daemon.tell(streamPacket(bench.number, UInt32(received), one)) }
   #expect(try await bench.daemon.asked(14).fields == word(33) + [UInt8](repeating: 0, count: 9))
@@ -92,7 +92,9 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(bench.daemon.count(14) == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that ended before it was seen is not reported`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream that ended before the application received it is not reported`()
+  async throws
+{
   let bench = try await Bench(one)
   bench.daemon.tell(
     streamPacket(bench.number, 77, one), streamEndedPacket(bench.number, 77, 1), memberPacket(bench.number, two, 1))
@@ -132,7 +134,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(told == ["[1]", "log", "[2]"])
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that is not read delays nothing else`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an unread stream delays no other stream and no message`() async throws {
   let bench = try await Bench(one), unread = try await bench.taken(77), other = try await bench.taken(78)
   let full = [UInt8](repeating: 7, count: 4_096)
   for _ in 0..<32 { bench.daemon.tell(streamBytesPacket(unread.number, full)) }
@@ -172,7 +174,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(try await bench.daemon.asked(15).fields == word(number) + word(1) + [1])
 }
 
-@Test(.timeLimit(.minutes(1))) func `a cancelled read throws and does not look like the end`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a cancelled read throws and is not an end of stream`() async throws {
   let bench = try await Bench(one), (stream, number) = try await bench.taken(77)
   let reading = Task { await thrownByNext(stream) }
   try await Task.sleep(for: .milliseconds(20))
@@ -183,7 +185,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(try await pieces.next() == [1])
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream that is accepted and dropped is reset`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream that is accepted and then dropped is reset`() async throws {
   let bench = try await Bench(one)
   let number: UInt32
   do { number = try await bench.taken(77).number }
@@ -201,7 +203,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
   #expect(try await bench.daemon.asked(14).fields == word(77) + [UInt8](repeating: 0, count: 9))
 }
 
-@Test(.timeLimit(.minutes(1))) func `all streams report that the daemon ended`() async throws {
+@Test(.timeLimit(.minutes(1))) func `all streams report the end of the daemon`() async throws {
   let bench = try await Bench(one), (reader, _) = try await bench.taken(77), offered = try await bench.offered(78)
   let writer = try await bench.session.openStream("log", to: one)
   let writing = Task { await thrown { () async throws(CausewayError) in try await writer.write([1]) } }

@@ -26,7 +26,7 @@ private func ended(_ object: UInt32, _ received: UInt32, _ outcome: UInt8, _ tex
     (8, .notConnected, .ended),
     (77, .unknown, .other(77)),
   ] as [(UInt8, CausewayError.Code?, CausewayError.Reason?)])
-func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?, reason: CausewayError.Reason?)
+func `the inviter is notified of the outcome`(outcome: UInt8, code: CausewayError.Code?, reason: CausewayError.Reason?)
   async throws
 {
   let daemon = try DaemonStandIn()
@@ -44,7 +44,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   if outcome == 1 { #expect(error?.text == "declined: why") }
 }
 
-@Test(.timeLimit(.minutes(1))) func `an invitation is taken back with its task`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation is cancelled with its task`() async throws {
   let daemon = try DaemonStandIn()
   let session = try await daemon.connect().openSession("chat")
   let inviting = Task { await thrown { () async throws(CausewayError) in try await session.invite(address) } }
@@ -56,7 +56,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   #expect(try await daemon.asked(7).fields == word(request.number))
 }
 
-@Test(.timeLimit(.minutes(1))) func `an invitation comes with its context and is accepted`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation arrives with its context and is accepted`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let session = try await node.openSession("chat"),
@@ -80,7 +80,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   #expect(daemon.count(8) == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func `an invitation is declined with a word or by dropping it`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation is declined with a text, or by dropping it`() async throws {
   let daemon = try DaemonStandIn()
   let advertiser = try await daemon.connect().advertise("chat")
   let service = try await daemon.asked(2).number
@@ -95,7 +95,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   #expect(try await daemon.asked(8).fields == word(78) + word(0) + [0])
 }
 
-@Test(.timeLimit(.minutes(1))) func `an invitation that ended before it was seen is not reported`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation that ended before it was read is not reported`() async throws {
   let daemon = try DaemonStandIn()
   let advertiser = try await daemon.connect().advertise("chat")
   let service = try await daemon.asked(2).number
@@ -108,7 +108,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   daemon.tell(ended(service, 79, 3))
 }
 
-@Test(.timeLimit(.minutes(1))) func `endless invitations break the protocol`() async throws {
+@Test(.timeLimit(.minutes(1))) func `more invitations than the limit break the protocol`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let advertiser = try await node.advertise("chat")
@@ -118,7 +118,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   _ = advertiser
 }
 
-@Test(.timeLimit(.minutes(1))) func `discovery info is replaced under the same number`() async throws {
+@Test(.timeLimit(.minutes(1))) func `discovery info is replaced under the same request number`() async throws {
   let daemon = try DaemonStandIn()
   let advertiser = try await daemon.connect().advertise("chat")
   let first = try await daemon.asked(2)

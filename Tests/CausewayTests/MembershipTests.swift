@@ -40,7 +40,7 @@ private func gathering(_ session: Session) -> Task<CausewayError?, Never> {
   #expect(await task.value == .daemonEnded)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a member is ejected with an explanation`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a member is ejected with a text`() async throws {
   let bench = try await Bench(address)
   try await bench.session.eject(address, "out")
   #expect(try await bench.daemon.asked(19).fields.dropFirst(4) == vectors["request-eject"]![13...])
@@ -53,7 +53,7 @@ private func gathering(_ session: Session) -> Task<CausewayError?, Never> {
   #expect(long?.reason == .invalid && bench.daemon.count(19) == 2)
 }
 
-@Test(.timeLimit(.minutes(1))) func `an application connects to an address that it was told`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an application connects to an address without an invitation`() async throws {
   let bench = try await Bench()
   let connecting = Task {
     await thrown { () async throws(CausewayError) in
@@ -74,7 +74,7 @@ private func gathering(_ session: Session) -> Task<CausewayError?, Never> {
   #expect(try await bench.daemon.asked(7).fields == word(second.number))
 }
 
-@Test(.timeLimit(.minutes(1))) func `an application decides on members`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an application accepts or rejects members`() async throws {
   let daemon = try DaemonStandIn()
   let session = try await daemon.connect().openSession("chat", decides: true)
   let opened = try await daemon.asked(4)

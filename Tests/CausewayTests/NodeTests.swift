@@ -2,7 +2,7 @@ import Testing
 
 @testable import Causeway
 
-@Test(.timeLimit(.minutes(1))) func `a node sends hello and learns the id and name of its box`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a node sends hello and receives the id and name of its box`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   #expect(try await daemon.asked(1).fields == [0, 1, 0, 1, 4] + bytes("chat"))
@@ -16,7 +16,9 @@ import Testing
   #expect(error == CausewayError(.unsupported, "this daemon supports version 9"))
 }
 
-@Test(.timeLimit(.minutes(1))) func `the daemon's last message before it closes is the error`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the last message of a daemon that closes the connection is the error`()
+  async throws
+{
   let daemon = try DaemonStandIn()
   daemon.answerNothing(1)
   daemon.tell(
@@ -29,7 +31,9 @@ import Testing
   #expect(error == CausewayError(.full, "64 clients are connected"))
 }
 
-@Test(.timeLimit(.minutes(1))) func `a daemon's stop is reported, and with it everything that is lost`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a daemon's stop is reported to the node and everything that depends on it`()
+  async throws
+{
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   daemon.tell(
@@ -43,7 +47,7 @@ import Testing
   #expect(error?.text == "the daemon stops: services, browses and sessions are gone; connect again")
 }
 
-@Test(.timeLimit(.minutes(1))) func `without a daemon the path is named`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the error without a daemon contains the socket's path`() async throws {
   let error = await thrown { () async throws(CausewayError) in
     try await Node.connect(as: "chat", at: "/nowhere/api.sock")
   }
@@ -57,7 +61,7 @@ import Testing
   #expect(name?.code == .invalidParameter)
 }
 
-@Test(.timeLimit(.minutes(1))) func `when the daemon ends everything says so`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the end of the daemon ends everything that depends on the node`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let browser = try await node.browse("chat"), advertiser = try await node.advertise("chat")
@@ -102,7 +106,7 @@ import Testing
   _ = session
 }
 
-@Test(.timeLimit(.minutes(1))) func `a connection without any reference ends`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a connection without any reference is closed`() async throws {
   let daemon = try DaemonStandIn()
   var browser: Browser?
   do {
@@ -115,7 +119,7 @@ import Testing
   #expect(await ended.value() == .closed)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a refused request throws its code`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a refused request throws the code of the refusal`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   daemon.answer(3, 4, "for group 7 alone")

@@ -35,7 +35,9 @@ private struct Writer {
   }
 }
 
-@Test(.timeLimit(.minutes(1))) func `bytes of a stream are written as there is room`() async throws {
+@Test(.timeLimit(.minutes(1))) func `bytes of a stream are written within the room that the daemon grants`()
+  async throws
+{
   let writer = try await Writer()
   #expect(writer.opened.fields == word(writer.bench.number) + one.bytes + [3] + bytes("log"))
   let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }, writing = writer.write(bytes)
@@ -55,7 +57,7 @@ private struct Writer {
   #expect(await more.value == nil)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a stream is finished when the reader was told everything`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a stream is finished when the reader has received everything`() async throws {
   let writer = try await Writer()
   let finishing = writer.finish()
   #expect(try await writer.bench.daemon.asked(17).fields == word(writer.opened.number))
@@ -71,7 +73,7 @@ private struct Writer {
     (1, .cut, .cancelled), (2, .refused, .unavailable), (3, .noPlace, .unavailable), (4, .broken, .unknown),
     (5, .lost, .notConnected), (77, .other(77), .unknown),
   ] as [(UInt8, StreamEnd, CausewayError.Code)])
-func `a writer learns how its stream ended`(code: UInt8, end: StreamEnd, known: CausewayError.Code) async throws {
+func `a writer is notified how its stream ended`(code: UInt8, end: StreamEnd, known: CausewayError.Code) async throws {
   let writer = try await Writer()
   let writing = writer.write([1])
   try await Task.sleep(for: .milliseconds(20))

@@ -24,7 +24,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   await thrown { () async throws(CausewayError) in try await transfer.finish() }
 }
 
-@Test(.timeLimit(.minutes(1))) func `a folder is offered, accepted and is there as a whole`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a folder is offered, accepted and received completely`() async throws {
   let test = try await Transferring()
   try test.from.write("in/a", [1, 2, 3])
   try test.from.write("in/deep/b", big)
@@ -40,7 +40,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.content("in/empty") == [] && test.into.names == ["in"])
 }
 
-@Test(.timeLimit(.minutes(1))) func `progress is told to its end`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the progress of a transfer is reported up to its end`() async throws {
   let test = try await Transferring()
   try test.from.write("a", big)
   let sending = try await test.offer("a"), receiving = try await test.wire.offered().accept(into: test.into.path)
@@ -55,7 +55,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   }
 }
 
-@Test(.timeLimit(.minutes(1))) func `a name that is taken gets a number`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a received file gets a number if its name is taken`() async throws {
   let test = try await Transferring()
   try test.from.write("foto.jpg", [1])
   try test.into.write("foto.jpg", [2])
@@ -66,7 +66,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.content("foto.jpg") == [2] && test.into.content("foto-2.jpg") == [1])
 }
 
-@Test(.timeLimit(.minutes(1))) func `an offer is declined with a word or by dropping it`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an offer is declined with a text, or by dropping it`() async throws {
   let test = try await Transferring()
   try test.from.write("a", [1])
   var sending = try await test.offer("a")
@@ -79,7 +79,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(error?.reason == .declined && test.into.names == [])
 }
 
-@Test(.timeLimit(.minutes(1))) func `after a break it goes on without a second question`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a transfer continues after a lost path without a second question`() async throws {
   let test = try await Transferring()
   try test.from.write("a", big)
   test.wire.breakAfter(1_500_000)
@@ -92,7 +92,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.names == ["a"])
 }
 
-@Test(.timeLimit(.minutes(1))) func `a restarted receiver continues from its partial`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a restarted receiver continues from its partial file`() async throws {
   let test = try await Transferring()
   try test.from.write("a", big)
   do {
@@ -114,7 +114,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(wire.written < big.count - Int(held) + 10_000)
 }
 
-@Test(.timeLimit(.minutes(1))) func `either end cancels with a word`() async throws {
+@Test(.timeLimit(.minutes(1))) func `either end cancels a transfer with a text`() async throws {
   let test = try await Transferring()
   try test.from.write("a", big)
   for cancelsSender in [true, false] {
@@ -129,7 +129,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   }
 }
 
-@Test(.timeLimit(.minutes(1))) func `a transfer is cancelled with its task and when it is dropped`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a transfer is cancelled with its task, or by dropping it`() async throws {
   let test = try await Transferring()
   try test.from.write("a", big)
   let sending = try await test.offer("a"), offer = try await test.wire.offered()
@@ -141,7 +141,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(late?.code == .cancelled || late?.reason == .ended)
 }
 
-@Test(.timeLimit(.minutes(1))) func `an unusable directory leaves the offer open`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an offer stays open after an attempt with an unusable directory`() async throws {
   let test = try await Transferring()
   try test.from.write("a", [1])
   let sending = try await test.offer("a"), offer = try await test.wire.offered()
@@ -165,7 +165,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.names == [] && test.wire.written < 1_000)
 }
 
-@Test(.timeLimit(.minutes(1))) func `the error names what cannot be offered`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the error about a file that cannot be offered contains its path`() async throws {
   let test = try await Transferring()
   try test.from.write("in/a", [1])
   symlink("/etc/passwd", test.from.path + "/in/link")
@@ -202,7 +202,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.names.count == 1 && test.into.names[0].hasSuffix(".causeway-part"))
 }
 
-@Test(.timeLimit(.minutes(1))) func `no link in the destination leads a transfer out of it`() async throws {
+@Test(.timeLimit(.minutes(1))) func `no symbolic link in the destination leads a transfer out of it`() async throws {
   let test = try await Transferring(), elsewhere = try Scratch()
   try test.from.write("in/a", big)
   let sending = try await test.offer("in"), offer = try await test.wire.offered()
@@ -222,7 +222,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   _ = await end(again)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a partial is removed after a day unless it is in use`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a partial file is removed after a day unless it is in use`() async throws {
   let test = try await Transferring()
   try test.into.write(".old.00000000000000000000000000000000.causeway-part/journal", [1])
   try test.into.write(".new.00000000000000000000000000000000.causeway-part/journal", [1])
@@ -239,7 +239,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.into.names.map { String($0.prefix(5)) } == [".new.", ".used"])
 }
 
-@Test func `a partial is unlocked even if a child process has a copy of its descriptor`() throws {
+@Test func `a partial file is unlocked even if a child process has a copy of its descriptor`() throws {
   let into = try Scratch()
   let folder = try Files.folder(path: into.path)
   var copy: CInt = -1
@@ -268,7 +268,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   }
 }
 
-@Test(.timeLimit(.minutes(1))) func `one offer too many is refused`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an offer beyond the limit is refused`() async throws {
   let test = try await Transferring()
   for number in 0..<9 {
     test.wire.open("causeway:resource:0123456789abcdef:000000000000000\(number)", to: 1, UInt32(70 + number))
@@ -278,7 +278,8 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(refused == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a member that holds all places for offers gives one up for another`() async throws
+@Test(.timeLimit(.minutes(1))) func `a member that holds all slots for offers loses one to another member`()
+  async throws
 {
   let test = try await Transferring(), end = test.wire.ends[1]
   for number in 0..<8 {
@@ -299,7 +300,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(taken == 1)
 }
 
-@Test(.timeLimit(.minutes(3))) func `a transfer that lost its place continues when its sender tries again`()
+@Test(.timeLimit(.minutes(3))) func `a transfer that lost its slot continues when its sender tries again`()
   async throws
 {
   let test = try await Transferring(), content = big + big
@@ -314,7 +315,7 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(test.wire.written - content.count < 2_000_000)
 }
 
-@Test(.timeLimit(.minutes(1))) func `an offer without a place is repeated until it gets one`() async throws {
+@Test(.timeLimit(.minutes(1))) func `an offer without a slot is repeated until it gets one`() async throws {
   let test = try await Transferring()
   try test.from.write("a", [1])
   var sendings: [Causeway.Transfer] = [], offers: [Offer] = []

@@ -20,7 +20,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   .message(Message(sender: sender, bytes: bytes(text), isReliable: true))
 }
 
-@Test func `only the last of several unread states is reported`() {
+@Test func `only the last one of several unread states is reported`() {
   var session = content()
   for state in [.connecting, .connected, .away, .connected, .paused] as [Member.State] {
     _ = session.apply(.member(member(state, one)))
@@ -30,7 +30,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.members == [one: member(.paused, one), two: member(.connected, two)])
 }
 
-@Test func `a member connects before its messages and leaves after them`() {
+@Test func `a connected state precedes a member's messages, and a left state follows them`() {
   var session = content()
   _ = session.apply(.member(member(.connected, one)))
   _ = session.apply(.message(from: one, isReliable: true, bytes("a")))
@@ -44,7 +44,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.members.isEmpty)
 }
 
-@Test func `a state that was read is not replaced`() {
+@Test func `a state that was read is not replaced by a later one`() {
   var session = content()
   _ = session.apply(.member(member(.connected, one)))
   #expect(session.take() == .member(member(.connected, one)))
@@ -54,7 +54,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(all(&session) == [.member(member(.away, one)), .room(one)])
 }
 
-@Test func `a pending question about a member is queued once`() {
+@Test func `a pending decision about a member is queued once`() {
   var session = content()
   for _ in 0..<3 { _ = session.apply(.decisionWanted(one, bob, certificates: [[1]])) }
   #expect(all(&session) == [.decisionWanted(one, bob, certificates: [[1]])])
@@ -84,7 +84,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(count == 262_144 / 64)
 }
 
-@Test func `endless members break the protocol`() {
+@Test func `more members than the limit break the protocol`() {
   var session = content(), count = 0
   while count < 100_000, session.apply(.member(member(.connected, .numbered(count)))) == nil { count += 1 }
   #expect(count == Limits.membersMax)

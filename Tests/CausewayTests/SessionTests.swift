@@ -4,12 +4,12 @@ import Testing
 
 private let one = Address.numbered(1), two = Address.numbered(2)
 
-@Test(.timeLimit(.minutes(1))) func `a session begins with a window`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a new session grants the daemon a window`() async throws {
   let bench = try await Bench()
   #expect(try await bench.daemon.asked(11).fields == [0, 0, 0, UInt8(bench.number), 0, 0, 0, 0, 0, 4, 0, 0])
 }
 
-@Test(.timeLimit(.minutes(1))) func `the result of each member is returned`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a send returns the result of each member`() async throws {
   let bench = try await Bench(one, two)
   bench.daemon.answerNothing(10)
   let sending = Task { try await bench.session.send(bytes("hello")) }
@@ -21,7 +21,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(try await sending.value == [one: .delivered, two: .noRoom])
 }
 
-@Test(.timeLimit(.minutes(1))) func `deliver waits for room and says when the member is gone`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a delivery waits for room and fails when the member has left`() async throws {
   let bench = try await Bench(one)
   bench.daemon.answerNothing(10)
   let sending = Task {
@@ -58,7 +58,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   for task in sending { _ = try await task.value }
 }
 
-@Test(.timeLimit(.minutes(1))) func `a send to more members than counted is retried alone`() async throws {
+@Test(.timeLimit(.minutes(1))) func `a send to more members than counted is retried on its own`() async throws {
   let bench = try await Bench(one)
   bench.daemon.answerNothing(10)
   let sending = Task { try await bench.session.send([1]) }
@@ -67,7 +67,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(try await sending.value == [:])
 }
 
-@Test(.timeLimit(.minutes(1))) func `arguments that are not legal are not sent`() async throws {
+@Test(.timeLimit(.minutes(1))) func `illegal arguments are refused without a request`() async throws {
   let bench = try await Bench()
   for error in [
     await thrown { () async throws(CausewayError) in try await bench.session.send([UInt8](repeating: 0, count: 65_001))
@@ -87,7 +87,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(bench.daemon.count(10) == 0)
 }
 
-@Test(.timeLimit(.minutes(1))) func `the window grows as messages are taken`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the window grows as messages are read`() async throws {
   let bench = try await Bench(one)
   _ = try await bench.daemon.asked(11)
   for _ in 0..<3 { bench.daemon.tell(messagePacket(bench.number, one, [UInt8](repeating: 7, count: 65_000))) }
@@ -101,7 +101,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(try await bench.daemon.asked(11).fields.suffix(4) == [0, 6, 0xfa, 0x78])
 }
 
-@Test(.timeLimit(.minutes(1))) func `leaving ends the events behind what was told`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the events end after the last one received before leaving`() async throws {
   let bench = try await Bench(one)
   bench.daemon.tell(messagePacket(bench.number, one, [1]))
   try await bench.session.leave("bye")
@@ -122,7 +122,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   _ = node
 }
 
-@Test(.timeLimit(.minutes(1))) func `what happens in a session is seen in its properties`() async throws {
+@Test(.timeLimit(.minutes(1))) func `the members and the id of a session are properties`() async throws {
   let bench = try await Bench(one, two)
   bench.daemon.tell(memberPacket(bench.number, one, 4, 1), packet(134, bench.number) { $0.put(Array(1...16)) })
   var events = bench.session.events.makeAsyncIterator()

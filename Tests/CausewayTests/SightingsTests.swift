@@ -10,7 +10,7 @@ private func all(_ sightings: inout Sightings) -> [Sighting] {
 
 private let one = Address.numbered(1), two = Address.numbered(2)
 
-@Test func `a service is found, changed and lost`() {
+@Test func `a found service may change and be lost`() {
   var sightings = Sightings()
   _ = sightings.update(9, [service(one, ["room": "4"])])
   sightings.allTold()
@@ -23,7 +23,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(all(&sightings) == [.lost(service(one, ["room": "5"]))])
 }
 
-@Test func `a node that moves to another place is neither lost nor found again`() {
+@Test func `a node that moves to another slot is neither lost nor found again`() {
   var sightings = Sightings()
   _ = sightings.update(9, [service(one)])
   #expect(all(&sightings) == [.found(service(one))])
@@ -35,7 +35,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(all(&sightings) == [.lost(service(one))])
 }
 
-@Test func `another node in a slot means that the first is lost`() {
+@Test func `a slot with another node means that the first node is lost`() {
   var sightings = Sightings()
   _ = sightings.update(9, [service(one)])
   _ = all(&sightings)
@@ -43,7 +43,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(Set(all(&sightings)) == [.lost(service(one)), .found(service(two))])
 }
 
-@Test func `a slow reader receives only the difference`() {
+@Test func `a slow reader receives only the differences`() {
   var sightings = Sightings()
   for round in 0..<1000 {
     _ = sightings.update(9, [service(one, ["round": "\(round)"])])

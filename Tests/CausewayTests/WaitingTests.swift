@@ -2,7 +2,7 @@ import Testing
 
 @testable import Causeway
 
-@Test func `a promise is kept once, for everyone who waits`() async {
+@Test func `a promise is fulfilled once for all waiting tasks`() async {
   let promise = Promise<Int>()
   async let a = promise.value(), b = promise.value()
   promise.fulfil(1)
@@ -12,14 +12,14 @@ import Testing
   #expect(await promise.value() == 1)
 }
 
-@Test func `a cancelled task stops waiting`() async {
+@Test func `a cancelled task stops waiting for a promise`() async {
   let promise = Promise<Int>()
   let task = Task { await promise.value() }
   task.cancel()
   #expect(await task.value == nil)
 }
 
-@Test func `a gate admits in the order of requests`() async {
+@Test func `a gate admits tasks in the order of their requests`() async {
   let gate = Gate(4)
   #expect(await gate.enter(3))
   let big = Task { await gate.enter(9) }
@@ -33,7 +33,7 @@ import Testing
   #expect(await gate.enter(4))
 }
 
-@Test func `a task cancelled at a gate lets the next one in`() async {
+@Test func `a task that is cancelled at a gate lets the next one in`() async {
   let gate = Gate(2)
   #expect(await gate.enter(1))
   let big = Task { await gate.enter(2) }
