@@ -23,7 +23,7 @@ private func refusal(_ text: String) -> String? {
       == "box.conf:2: \(section) passphrase: this value is not accepted; expected 8 to 63 printable ASCII characters")
 }
 
-@Test func `an empty file gives the defaults`() throws {
+@Test func `an empty file yields the defaults`() throws {
   let configuration = try parse("")
   #expect(configuration.ip.port == 41820 && configuration.ip.isEnabled && configuration.ip.peers.isEmpty)
   #expect(configuration.node.serviceType == "causeway" && configuration.node.isRelay)
@@ -98,26 +98,26 @@ private func refusal(_ text: String) -> String? {
 }
 
 @Test(arguments: [("no", false, true), ("yes", true, true), ("only", true, false)])
-func `bluetooth classic is used beside low energy or alone`(_ word: String, _ isClassic: Bool, _ isLowEnergy: Bool)
+func `Bluetooth classic is used beside LE, or alone`(_ word: String, _ isClassic: Bool, _ isLowEnergy: Bool)
   throws
 {
   let used = try parse("[bluetooth]\nclassic = \(word)\n").bluetooth
   #expect(used.isClassic == isClassic && used.isLowEnergy == isLowEnergy)
 }
 
-@Test func `an error names file line key and what is accepted`() {
+@Test func `an error names the file, the line, the key and the accepted values`() {
   #expect(
     refusal("[ip]\n\nport = 99999\n")
       == "box.conf:3: [ip] port: “99999” is not accepted; expected a number from 1 to 65535")
 }
 
-@Test func `an unknown key is refused with those that exist`() {
+@Test func `the error of an unknown key lists the known keys`() {
   #expect(
     refusal("[discovery]\nmdns = x")
       == "box.conf:2: [discovery] has no key “mdns”; expected dns-sd")
 }
 
-@Test func `a mesh is off unless said otherwise and keeps its values`() throws {
+@Test func `a mesh is off by default and keeps its values`() throws {
   #expect(try !parse("").mesh.isEnabled)
   let mesh = try parse(
     "[mesh]\nenabled = yes\ninterface = wlp1\nssid = back bone\npassphrase = eight \"88\nfrequency = 5180\nforwarding = no"
@@ -126,7 +126,7 @@ func `bluetooth classic is used beside low energy or alone`(_ word: String, _ is
   #expect(mesh.frequency == 5180 && !mesh.isForwarding)
 }
 
-@Test func `a mesh without name passphrase or IP is refused`() {
+@Test func `a mesh without SSID, passphrase or IP is refused`() {
   #expect(
     refusal("[mesh]\nenabled = yes\npassphrase = eightchars")
       == "box.conf: [mesh] has no ssid: set it, the same on all boxes")
@@ -138,7 +138,7 @@ func `bluetooth classic is used beside low energy or alone`(_ word: String, _ is
   #expect(refusal("[mesh]\nenabled = no\nssid = x") == nil)
 }
 
-@Test func `a network over bluetooth is off unless a bridge is named and needs classic`() throws {
+@Test func `IP over Bluetooth is off by default, and needs a bridge and Bluetooth classic`() throws {
   #expect(try parse("[bluetooth]\nclassic = yes").bluetooth.networkBridge == "")
   #expect(try parse("[bluetooth]\nclassic = yes\nnap = br0").bluetooth.networkBridge == "br0")
   let off = try parse("[bluetooth]\nnap = br0")
@@ -146,7 +146,7 @@ func `bluetooth classic is used beside low energy or alone`(_ word: String, _ is
   #expect(refusal("[bluetooth]\nnap = a/b") != nil && refusal("[bluetooth]\nnap = sixteen-letters-") != nil)
 }
 
-@Test func `a network over bluetooth may be that of the group where the box owns one`() throws {
+@Test func `IP over Bluetooth may join the Wi-Fi group if the box owns the group`() throws {
   let group = "[bluetooth]\nclassic = yes\nnap = group"
   #expect(try parse(group).bluetooth.joinsGroup && parse(group).warnings == [])
   #expect(try !parse("[bluetooth]\nclassic = yes\nnap = groups").bluetooth.joinsGroup)
@@ -157,7 +157,7 @@ func `bluetooth classic is used beside low energy or alone`(_ word: String, _ is
   }
 }
 
-@Test func `encryption is required unless said otherwise`() throws {
+@Test func `encryption is required by default`() throws {
   #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
   for (word, expected) in [("required", EncryptionPreference.required), ("optional", .optional), ("none", .none)] {
     let configuration = try Configuration.parse(Array("[peer]\nencryption = \(word)\n".utf8), file: "box.conf")
@@ -168,7 +168,7 @@ func `bluetooth classic is used beside low energy or alone`(_ word: String, _ is
       == "box.conf:2: [peer] encryption: “maybe” is not accepted; expected required, optional or none")
 }
 
-@Test func `an unknown section is refused with those that exist`() {
+@Test func `the error of an unknown section lists the known sections`() {
   #expect(
     refusal("[wifi]\nx = 1")
       == "box.conf:1: unknown section [wifi]; expected "
@@ -177,11 +177,11 @@ func `bluetooth classic is used beside low energy or alone`(_ word: String, _ is
 }
 
 @Test(arguments: ["[wifi]", "[ip]\nport = 1\n  [ ip]  \n", "[ip]\r\n[IP]\r\n"])
-func `an unknown section is refused also without keys`(_ text: String) {
+func `an unknown section without keys is refused`(_ text: String) {
   #expect(refusal(text)?.contains("unknown section [") == true)
 }
 
-@Test func `a line that is too long is named and does not shift the others`() {
+@Test func `a line that is too long is reported and does not shift the numbers of later lines`() {
   let long = String(repeating: "y", count: 4000)
   #expect(refusal("[ip]\n#\(long)\nport = x\n")?.hasPrefix("box.conf:2: longer than 1020 bytes") == true)
   #expect(
@@ -192,17 +192,17 @@ func `an unknown section is refused also without keys`(_ text: String) {
   #expect(refusal("port = 1")?.hasPrefix("box.conf:1: “port” precedes the first [section]") == true)
 }
 
-@Test func `what is no entry is refused`() {
+@Test func `a line without an entry is refused`() {
   #expect(refusal("[ip]\nport 7\n")?.hasPrefix("box.conf:2: not understood") == true)
   #expect(refusal("[ip\nport = 7\n")?.hasPrefix("box.conf:1: not understood") == true)
   #expect(refusal("[ip]\nport = 7\n\0")?.hasPrefix("box.conf:3: a zero byte") == true)
 }
 
-@Test func `a key may stand only once unless it is a list`() {
+@Test func `a key may occur only once unless it is a list`() {
   #expect(refusal("[ip]\nport = 1\nport = 2") == "box.conf:3: [ip] port: given twice; expected a single line")
 }
 
-@Test func `long lines are read whole and too long ones refused`() throws {
+@Test func `long lines are read completely, and lines that are too long are refused`() throws {
   let value = String(repeating: "x", count: 250)
   #expect(try parse("[node]\ndiscovery-info = k=\(value), l=\(value), m=\(value)\n").node.discoveryInfo.count == 3)
   #expect(refusal("[node]\n#\(String(repeating: "y", count: 2000))\n") != nil)
@@ -217,7 +217,7 @@ func `an unknown section is refused also without keys`(_ text: String) {
   "discovery-info = k=\(String(repeating: "x", count: 254))", "state-directory = relative",
   "runtime-directory = /\(String(repeating: "x", count: 80))", "relay = true", "peers-max = 0", "peers-max = 65",
 ])
-func `bad node values are refused`(_ line: String) {
+func `invalid values of the section node are refused`(_ line: String) {
   #expect(refusal("[node]\n" + line)?.hasPrefix("box.conf:2: ") == true)
 }
 
@@ -239,7 +239,7 @@ func `bad node values are refused`(_ line: String) {
   "[wifi-direct]\npassphrase = short", "[wifi-direct]\nssid = \(String(repeating: "s", count: 33))",
   "[discovery]\ndns-sd = on", "[journal]\nsize = 15", "[journal]\nlevel = loud",
 ])
-func `bad values of other sections are refused`(_ text: String) {
+func `invalid values of other sections are refused`(_ text: String) {
   #expect(refusal(text)?.contains("is not accepted; expected ") == true)
 }
 
@@ -252,7 +252,7 @@ func `bad values of other sections are refused`(_ text: String) {
   #expect(c.bluetooth.adapters == [.address(0x001A_7DDA_7113)])
 }
 
-@Test func `much discovery info warns and too much is refused`() throws {
+@Test func `much discovery info causes a warning, and too much is refused`() throws {
   let value = String(repeating: "x", count: 220)
   func lines(_ count: Int) -> String { (0..<count).map { "discovery-info = k\($0)=\(value)\n" }.joined() }
   #expect(try parse("[node]\n" + lines(1)).warnings.isEmpty)
@@ -260,7 +260,7 @@ func `bad values of other sections are refused`(_ text: String) {
   #expect(refusal("[node]\n" + lines(6))?.hasPrefix("box.conf:7: [node] discovery-info") == true)
 }
 
-@Test func `several adapters are named in one line or in several`() throws {
+@Test func `several adapters are given on one line or on several`() throws {
   #expect(
     try parse("[bluetooth]\nadapter = hci1, 00:1a:7d:da:71:13\nadapter = hci0").bluetooth.adapters == [
       .index(1), .address(0x001A_7DDA_7113), .index(0),
@@ -268,20 +268,20 @@ func `bad values of other sections are refused`(_ text: String) {
   #expect(try parse("").bluetooth.adapters == [.automatic])
 }
 
-@Test func `without IP links there is no Wi-Fi Direct, and a warning says so`() throws {
+@Test func `Wi-Fi Direct is off without IP links, and a warning reports it`() throws {
   let off = try parse("[ip]\nenabled = no\n")
   #expect(!off.wifiDirect.isEnabled && off.warnings.first?.hasPrefix("[ip] enabled = no") == true)
   #expect(try parse("[ip]\nenabled = no\n[wifi-direct]\nenabled = no\n").warnings.isEmpty)
 }
 
-@Test func `a missing named file is an error and a missing default file is not`() throws {
+@Test func `a missing file is an error only if its path was given`() throws {
   #expect(throws: ConfigurationError.self) { try Configuration.load(path: "/nonexistent/box.conf") }
   if access(Configuration.defaultPath, F_OK) != 0 {
     #expect(try !Configuration.load(path: nil).node.displayName.isEmpty)
   }
 }
 
-@Test func `a default file that cannot be reached is an error and not absent`() throws {
+@Test func `a default file that cannot be reached is an error`() throws {
   var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
   let path = try #require(mkdtemp(&template).map { String(cString: $0) })
   defer { _ = system("rm -rf \(path)") }
@@ -298,7 +298,7 @@ func `bad values of other sections are refused`(_ text: String) {
   #expect(throws: ConfigurationError.self) { try isAbsent(path + "/loop/box.conf") }
 }
 
-@Test func `the shipped file names every key and its examples are accepted`() throws {
+@Test func `the shipped file contains every key, and its examples are accepted`() throws {
   let path = #filePath.replacing("Tests/ConfigurationTests/ConfigurationTests.swift", with: "config/causeway.conf")
   #expect(try Configuration.load(path: path).warnings.isEmpty)
   let file = try #require(fopen(path, "r"))
@@ -335,11 +335,11 @@ private func expected(by text: String) -> [String] {
   ("[trust] policy = ca\n[node]\n", 1), ("[node]\n[trust]policy = ca", 2), ("[trust]]\n", 1), ("[trust] [ip]\n", 1),
   ("[ip]\r\n[trust] x\r\n", 2),
 ])
-func `text behind a section is refused with its line`(text: String, line: Int) {
+func `text after a section name is refused with its line`(text: String, line: Int) {
   #expect(refusal(text)?.hasPrefix("box.conf:\(line): text behind [") == true, "\(refusal(text) ?? "accepted")")
 }
 
-@Test func `a comment may stand behind a section`() throws {
+@Test func `a comment may follow a section name`() throws {
   #expect(try parse("[trust]  # who gets in\npolicy = ca").trust.policy == .authority)
   #expect(try parse("[trust];\npolicy = ca").trust.policy == .authority)
 }
@@ -348,17 +348,17 @@ func `text behind a section is refused with its line`(text: String, line: Int) {
   ("[trust]\rpolicy = ca\r", 1), ("# comment\r[trust]\rpolicy = ca\r", 1), ("[trust]\n# a\rpolicy = ca\n", 2),
   ("[trust]\r\r\npolicy = ca", 1), ("[trust]\npolicy = ca\r\r\n", 2),
 ])
-func `a carriage return alone ends no line`(text: String, line: Int) {
+func `a carriage return alone does not end a line`(text: String, line: Int) {
   #expect(refusal(text)?.hasPrefix("box.conf:\(line): a carriage return within a line") == true)
 }
 
 @Test(arguments: ["\u{B}", "\u{C}", "\u{1B}", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}"])
-func `what some programs take for a line end is refused`(separator: String) {
+func `other characters that some programs treat as line ends are refused`(separator: String) {
   #expect(refusal("[trust]\n# off:\(separator)policy = ca\n")?.hasPrefix("box.conf:2: ") == true)
 }
 
 @Test(arguments: [[0x85], [0xC0, 0x8A], [0xE9], [0xED, 0xA0, 0x80], [0xC3]] as [[UInt8]])
-func `a line that is not UTF8 is refused`(bytes: [UInt8]) {
+func `a line that is not UTF-8 is refused`(bytes: [UInt8]) {
   for file in [
     Array("[trust]\n# x".utf8) + bytes + Array("policy = ca".utf8) + bytes + [0x0A],
     Array("[trust]\npolicy = ca # ".utf8) + bytes + Array("\n[ip]\n".utf8),
@@ -369,7 +369,7 @@ func `a line that is not UTF8 is refused`(bytes: [UInt8]) {
   }
 }
 
-@Test func `a byte order mark begins a file and nothing else`() throws {
+@Test func `a byte order mark is allowed only at the start of a file`() throws {
   #expect(try parse("\u{FEFF}[trust]\npolicy = ca").trust.policy == .authority)
   #expect(refusal("[ip]\n\u{FEFF}[trust]\npolicy = ca")?.hasPrefix("box.conf:2: ") == true)
   for mark in [[0xFF, 0xFE], [0xFE, 0xFF], []] as [[UInt8]] {
@@ -379,7 +379,7 @@ func `a line that is not UTF8 is refused`(bytes: [UInt8]) {
   }
 }
 
-@Test func `more entries than are used are refused`() throws {
+@Test func `more list entries than the limit are refused`() throws {
   let names = (0..<33).map { "eth\($0)" }, peers = (0..<33).map { "10.0.0.2:\(1000 + $0)" }
   for (key, values) in [("interfaces", names), ("peers", peers)] {
     #expect(refusal("[ip]\n\(key) = \(values.prefix(32).joined(separator: ","))") == nil)

@@ -22,7 +22,7 @@ private func excerpt(_ keeps: Bool = false) -> (text: String, secrets: [String])
   )
 }
 
-@Test func `an excerpt has the keys and no secrets`() {
+@Test func `an excerpt contains the keys and no secrets`() {
   #expect(
     excerpt().text == """
       [node]
@@ -38,15 +38,15 @@ private func excerpt(_ keeps: Bool = false) -> (text: String, secrets: [String])
       """)
 }
 
-@Test func `personal values stay where they are asked for`() {
+@Test func `personal values are kept on request`() {
   #expect(excerpt(true).text.contains("display-name = casa mia\n") && excerpt(true).text.contains("passphrase = ***\n"))
 }
 
-@Test func `secrets are told to whoever masks other texts`() {
+@Test func `an excerpt lists the secrets, so that other texts can be redacted`() {
   #expect(excerpt().secrets == ["an old secret", "correct horse = 1"])
 }
 
-@Test func `an invalid value is in no excerpt unless it is too short for a passphrase`() {
+@Test func `an invalid value is omitted unless it is too short to be a passphrase`() {
   let file =
     "[mesh]\nfrequency = 24377\nforwarding = correcthorse\n[wifi-direct] # a comment\nmode = ap\nssid = passport\n"
   let excerpt = ConfigurationExcerpt(of: Array(file.utf8), keepsIdentities: true)

@@ -72,15 +72,14 @@ struct SecretSlipTests {
   }
 
   @Test(arguments: sections, passphrases)
-  func `an error shows no part of a passphrase, wherever a slip has put it`(_ section: String, _ secret: String) {
+  func `an error shows no part of a misplaced passphrase`(_ section: String, _ secret: String) {
     for text in slips(section, secret) + rejected(section, secret) {
       #expect(!shows(said(text), secret), "\(text): \(said(text))")
     }
   }
 
   @Test(arguments: sections, passphrases)
-  func `a support bundle shows no part of a passphrase, wherever a slip has put it`(_ section: String, _ secret: String)
-  {
+  func `a support bundle shows no part of a misplaced passphrase`(_ section: String, _ secret: String) {
     for text in slips(section, secret) + rejected(section, secret) {
       let excerpt = ConfigurationExcerpt(of: Array(text.utf8), keepsIdentities: true)
       let shown = String(decoding: excerpt.text, as: UTF8.self)
@@ -92,7 +91,7 @@ struct SecretSlipTests {
     "[mesh]\nssid = attic passphrase = eightchars", "[wifi-direct]\ndevice-name-prefix = a Passphrase:eightchars",
     "[node]\ndisplay-name = attic passphrase=eightchars", "[node]\ndiscovery-info = passphrase=eightchars",
   ])
-  func `a passphrase within the value of another key is refused before it is announced`(_ text: String) {
+  func `a passphrase within the value of another key is refused`(_ text: String) {
     #expect(said(text) == "box.conf:2: a secret key within the value of another key; give each a line of its own")
   }
 
@@ -100,11 +99,11 @@ struct SecretSlipTests {
     "[mesh]\npassphrase = a passphrase = with: signs", "[node]\ndisplay-name = the passphrase is inside",
     "[mesh]\n# ssid = attic passphrase = eightchars",
   ])
-  func `the word alone, a passphrase that contains it and a comment are accepted`(_ text: String) {
+  func `the word passphrase is accepted in a value, a passphrase and a comment`(_ text: String) {
     #expect(said(text) == "")
   }
 
-  @Test func `a mistyped key is shown with the nearest key`() {
+  @Test func `the error of a mistyped key suggests the nearest key`() {
     #expect(
       said("[bluetooth]\nadaptor = hci0")
         == "box.conf:2: [bluetooth] has no key “adaptor” (did you mean “adapter”?); "
@@ -119,7 +118,7 @@ struct SecretSlipTests {
     #expect(said("nothing = 1").hasPrefix("box.conf:1: a key precedes the first [section]; expected "))
   }
 
-  @Test func `a rejected value is shown where it cannot be a passphrase`() {
+  @Test func `a rejected value is shown if it cannot be a passphrase`() {
     for (section, key) in [("ip", "port"), ("mesh", "frequency"), ("journal", "size")] {
       #expect(said("[\(section)]\n\(key) = 1234567").contains("“1234567” is not accepted"))
       #expect(
@@ -130,7 +129,7 @@ struct SecretSlipTests {
     }
   }
 
-  @Test func `an unknown section is shown up to its first space`() {
+  @Test func `an unknown section name is shown up to its first space`() {
     #expect(said("[mehs]\n").contains("unknown section [mehs]; expected [node], "))
     #expect(said("[ip 4]\n").contains("unknown section [ip …]; expected [node], "))
     #expect(said("[somewhere]\n").contains("unknown section […]; expected [node], "))
