@@ -8,7 +8,7 @@ import Testing
   let box: Box
   init() throws { box = try Box() }
 
-  @Test func `an explanation is asked for by two IDs`() throws {
+  @Test func `a request for an explanation contains two ids`() throws {
     var packet = [UInt8](repeating: 0, count: 33)
     packet[0] = 0x58
     packet.replaceSubrange(1..<3, with: [0xA1, 0x1C])
@@ -25,7 +25,7 @@ import Testing
     #expect(box.node.explained[0].0 == aliceID && box.node.explained[0].1 == bobID)
   }
 
-  @Test func `applications are asked for by one byte`() throws {
+  @Test func `a request for the applications is one byte`() throws {
     #expect(ControlRequest.applications.encoded() == [0x4E])
     box.node.applications = [ApplicationStatus(name: "chat", user: 1000, process: 42, services: [], sessions: [])]
     let client = try ControlClient(path: box.socketPath)

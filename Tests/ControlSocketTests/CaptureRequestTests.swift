@@ -46,7 +46,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(time >= before && time <= wallClockNow() && dropped == 0 && records.count == 80)
   }
 
-  @Test func `payloads come when they were asked for`() throws {
+  @Test func `payloads are captured on request`() throws {
     var wish = CaptureWish()
     wish.withPayload = true
     let client = try client(wish)
@@ -55,7 +55,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(Array(records[8..<16]) == [0, 0, 0, 67, 0, 0, 0, 67] && Array(records.suffix(3)) == [1, 2, 3])
   }
 
-  @Test func `only frames of the link or neighbour come that were asked for`() throws {
+  @Test func `a capture may be restricted to a link or a neighbour`() throws {
     var ofLink = CaptureWish()
     ofLink.link = 3
     var ofAlice = CaptureWish()
@@ -68,7 +68,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(received(clients.0)?.records.count == 80 && received(clients.1)?.records.count == 80)
   }
 
-  @Test func `links are tapped only while somebody captures`() throws {
+  @Test func `links are tapped only during a capture`() throws {
     #expect(box.node.tap == nil)
     do {
       _ = try client()
@@ -88,7 +88,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
   }
 
   /// The bytes that the kernel and the daemon hold for a client that does not read are bounded.
-  @Test func `a client that does not read loses frames and is told how many`() throws {
+  @Test func `a client that does not read loses frames and receives their number`() throws {
     var wish = CaptureWish()
     wish.withPayload = true
     let client = try client(wish)
@@ -108,7 +108,7 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(received(client)?.dropped == 0)
   }
 
-  @Test func `a request and a packet of frames are read as they are written`() throws {
+  @Test func `a capture request and a packet of frames are decoded as they were encoded`() throws {
     var wish = CaptureWish()
     wish.neighbour = bobID
     let request = ControlRequest.capture(wish).encoded()

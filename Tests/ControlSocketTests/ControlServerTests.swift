@@ -10,7 +10,7 @@ import Text
   let box: Box
   init() throws { box = try Box() }
 
-  @Test func `a client is told of the peers then of itself`() throws {
+  @Test func `a client receives the peers, then the box's own id and name`() throws {
     box.node.peers = [peer(bobID, "bob", info: ["room=kitchen", "k=v"], hops: 2)]
     let client = try ControlClient(path: box.socketPath)
     client.send(.watch)
@@ -21,7 +21,7 @@ import Text
     #expect(id == aliceID && name == "alice")
   }
 
-  @Test func `changes reach those who watch only`() throws {
+  @Test func `only watching clients receive changes`() throws {
     let attached = try box.watching()
     let other = try ControlClient(path: box.socketPath)
     box.turn()
@@ -33,7 +33,7 @@ import Text
     #expect(box.event(other) == nil)
   }
 
-  @Test func `a probe is handed to the node and its end comes back`() throws {
+  @Test func `a probe is passed to the node, and its outcome is returned`() throws {
     let client = try ControlClient(path: box.socketPath)
     client.send(.probe(request: 7, bobID))
     box.turn()
@@ -42,14 +42,14 @@ import Text
     guard case .completed(7, .delivered) = box.event(client) else { Issue.record("no completion"); return }
   }
 
-  @Test func `a probe that ends at once is told`() throws {
+  @Test func `the outcome of a probe that ends at once is returned`() throws {
     box.node.outcome = .unreachable
     let client = try ControlClient(path: box.socketPath)
     client.send(.probe(request: 5, bobID))
     guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
   }
 
-  @Test func `a reload is answered in words`() throws {
+  @Test func `a reload is answered with a text`() throws {
     #expect(ControlRequest.reload.encoded() == [0x48])
     let client = try ControlClient(path: box.socketPath)
     client.send(.reload)
@@ -57,7 +57,7 @@ import Text
     #expect(box.node.reloads == 1)
   }
 
-  @Test func `a way is told link by link`() throws {
+  @Test func `a path is returned link by link`() throws {
     let client = try ControlClient(path: box.socketPath)
     client.send(.way(bobID))
     guard case .way(let hops) = box.event(client) else { Issue.record("no way"); return }
@@ -71,7 +71,7 @@ import Text
     #expect(none.isEmpty)
   }
 
-  @Test func `a client has a bounded number of probes under way`() throws {
+  @Test func `the number of pending probes per client is limited`() throws {
     let client = try ControlClient(path: box.socketPath)
     for index in 0..<80 { client.send(.probe(request: UInt32(index), bobID)) }
     box.turn(60)
@@ -81,7 +81,7 @@ import Text
     #expect(box.node.probed.count == ControlProtocol.outstandingMax + 1)
   }
 
-  @Test func `a client that lets events pile up is closed`() throws {
+  @Test func `a client with too many unread events is disconnected`() throws {
     let client = try box.watching()
     let long = peer(
       bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
@@ -94,7 +94,7 @@ import Text
   }
 
   /// Each of the eight clients has fewer unread bytes than its own limit, so the common limit is under test.
-  @Test func `clients together leave a bounded amount unread`() throws {
+  @Test func `the unread bytes of all clients together are limited`() throws {
     let clients = try (0..<8).map { _ in try box.watching() }
     let long = peer(
       bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
@@ -110,7 +110,7 @@ import Text
     #expect((1...7).contains(closed), "\(closed) of 8")
   }
 
-  @Test func `bytes that are no request close the connection`() throws {
+  @Test func `an invalid request closes the connection`() throws {
     for packet in [
       [], [0x00], [0x41, 0], [0x51], Array("M123".utf8), [UInt8](repeating: 0x54, count: 300),
     ] {
@@ -124,7 +124,7 @@ import Text
     }
   }
 
-  @Test func `the daemons own user has places that are kept and beyond them a refusal with a reason`() throws {
+  @Test func `some slots are reserved for the daemon's user, and a client beyond the limit is refused`() throws {
     let clients = try (0..<ControlProtocol.clientsMax + ControlProtocol.reservedMax).map { _ in try box.watching() }
     let late = try ControlClient(path: box.socketPath)
     guard case .closing(let reason) = box.event(late) else { Issue.record("not refused"); return }
@@ -141,11 +141,11 @@ import Text
     _ = clients
   }
 
-  @Test func `a client that leaves frees its place`() throws {
+  @Test func `a client that leaves frees its slot`() throws {
     for _ in 0..<40 { _ = try box.watching() }
   }
 
-  @Test func `status is fetched whole however long`() throws {
+  @Test func `a status of any length is fetched completely`() throws {
     box.node.peers = (0..<256).map {
       peer(
         NodeID(high: UInt64($0), low: 1), "peer \($0)",
@@ -161,14 +161,14 @@ import Text
     #expect(text == box.node.controlStatus().toJSON(withSecrets: true) && text.count > 200_000)
   }
 
-  @Test func `the socket is for owner and group and goes away at close`() throws {
+  @Test func `the socket is accessible to owner and group, and is removed on close`() throws {
     var information = stat()
     #expect(stat(box.socketPath, &information) == 0 && information.st_mode & 0o777 == 0o660)
     box.server.close()
     #expect(access(box.socketPath, F_OK) != 0)
   }
 
-  @Test func `a second daemon is refused and a stale socket replaced`() throws {
+  @Test func `a second daemon is refused, and a stale socket is replaced`() throws {
     #expect(throws: AccessError.self) {
       try ControlServer(box.loop, path: box.socketPath, journal: .none, delegate: box.node)
     }
@@ -188,7 +188,7 @@ import Text
     server.close()
   }
 
-  @Test func `a missing daemon is told with what to do`() {
+  @Test func `the error of a missing daemon contains the path of its socket`() {
     do throws(AccessError) {
       _ = try ControlClient(path: "/nonexistent/control.sock")
       Issue.record("connected")

@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: requests.indices)
-  func `a pass reads one request of a user over all its connections`(_ index: Int) throws {
+  func `a wake-up serves one request of a user over all its connections`(_ index: Int) throws {
     let packet = Self.requests[index].encoded()
     let strangers = try (0..<3).map { try Stranger(box, serial: UInt32(100 + $0)) }
     defer { for stranger in strangers { stranger.end() } }
@@ -49,7 +49,7 @@ import Testing
     #expect(box.node.calls > 0)
   }
 
-  @Test func `the operator does not wait`() throws {
+  @Test func `requests of the operator do not wait for a turn`() throws {
     let clients = try (0..<3).map { _ in try ControlClient(path: box.socketPath) }
     box.turn()
     let before = box.node.calls

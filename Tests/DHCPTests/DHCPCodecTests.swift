@@ -7,7 +7,7 @@ let discover: [UInt8] =
   + [0x02, 0, 0, 0, 1, 0] + [UInt8](repeating: 0, count: 10 + 64 + 128) + [0x63, 0x82, 0x53, 0x63]
   + [53, 1, 1, 61, 7, 1, 2, 0, 0, 0, 1, 0, 57, 2, 2, 64, 55, 3, 1, 3, 6, 12, 3, 0x62, 0x6F, 0x62, 255, 0, 0]
 
-@Test func `a request is read without what nobody needs`() throws {
+@Test func `a request is decoded, and fields that the server does not need are skipped`() throws {
   #expect(
     try DHCPRequest(discover)
       == DHCPRequest(.discover, transaction: 0x1234_5678, flags: 0x8000, hardware: 0x0200_0000_0100))
@@ -21,12 +21,12 @@ let discover: [UInt8] =
         server: 0xC0A8_3101))
 }
 
-@Test func `no beginning of a request is one`() {
+@Test func `every truncated request is refused`() {
   // Each prefix ends before the message type, the packet's first option, is complete.
   for count in 0..<243 { #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(Array(discover[..<count])) } }
 }
 
-@Test func `an option is not read beyond the packet`() {
+@Test func `an option that extends past the packet is refused`() {
   for tail: [UInt8] in [
     [53], [53, 1], [53, 2, 1, 1], [50, 4, 1, 2, 3], [50, 3, 1, 2, 3], [54, 5, 1, 2, 3, 4, 5], [12, 255, 0],
   ] {
@@ -36,7 +36,7 @@ let discover: [UInt8] =
 
 /// All options that the server does not use are ignored, and never copied into the reply. Examples are overload, relay
 /// agent information, client identifier and host name.
-@Test func `other options are skipped whatever they contain`() throws {
+@Test func `other options are skipped, whatever they contain`() throws {
   let plain = try DHCPRequest(discover)
   for other: [UInt8] in [
     // The first row contains an empty option, a long option in two parts (RFC 3396), and a message type inside another
@@ -59,13 +59,13 @@ let discover: [UInt8] =
 }
 
 /// RFC 3396 allows an option to be split into parts. Message type and addresses are so short that a split is malformed.
-@Test func `a part of an option is refused`() {
+@Test func `an option that is split into parts is refused`() {
   for parts: [UInt8] in [[53, 0, 53, 1, 1], [50, 2, 192, 168, 50, 2, 49, 201], [54, 0, 54, 4, 192, 168, 49, 1]] {
     #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(Array(discover[..<243]) + parts + [255]) }
   }
 }
 
-@Test func `what is no client on ethernet is refused`() {
+@Test func `a packet that is no request of an Ethernet client is refused`() {
   func changed(_ index: Int, _ byte: UInt8) -> [UInt8] {
     var packet = discover
     packet[index] = byte
@@ -83,7 +83,7 @@ let discover: [UInt8] =
   #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(nobody) }
 }
 
-@Test func `a lease is told without router and name server`() throws {
+@Test func `a lease contains no router and no name server`() throws {
   let request = try DHCPRequest(discover)
   let packet = DHCPReply(.offer, to: request, address: 0xC0A8_31C9, leaseSeconds: 3600).encoded(
     server: 0xC0A8_3101, mask: 0xFFFF_FF00)
@@ -97,7 +97,7 @@ let discover: [UInt8] =
   #expect(packet.count == 300)
 }
 
-@Test func `a refusal has no address and goes to all`() throws {
+@Test func `a refusal has no address and is broadcast`() throws {
   var request = try DHCPRequest(discover)
   request.address = 0xC0A8_31C9
   let refusal = DHCPReply(.refusal, to: request)

@@ -33,7 +33,7 @@ private struct House {
   #expect(house.join(1) == first && house.join(2) == first + 1 && house.join(3) == first + 2)
 }
 
-@Test func `an address is of its client from the lease to its end`() {
+@Test func `an address belongs to its client from the lease to its end`() {
   var house = House()
   _ = house.ask(.discover, 1)
   #expect(house.leases.client(of: first, now: house.now) == nil, "offered")
@@ -46,7 +46,7 @@ private struct House {
   #expect(house.leases.client(of: first, now: house.now) == nil)
 }
 
-@Test func `a station gets the same address again`() {
+@Test func `a station gets its former address again`() {
   var house = House()
   _ = house.join(1)
   #expect(house.join(2) == first + 1 && house.join(2) == first + 1)
@@ -54,7 +54,7 @@ private struct House {
   #expect(house.join(2) == first + 1)
 }
 
-@Test func `a lease is renewed by its holder alone`() {
+@Test func `a lease is renewed only by its holder`() {
   var house = House()
   _ = house.join(1)
   house.now = house.now + .seconds(3599)
@@ -68,21 +68,21 @@ private struct House {
 }
 
 /// A server that restarted knows no leases, so it accepts the request of a client that had an address before.
-@Test func `who asks for the address that it had gets it when it is free`() {
+@Test func `a client that requests its former address gets it if it is free`() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first + 2)?.address == first + 2)
   #expect(house.ask(.request, 2, wanted: first + 2)?.kind == .refusal)
   #expect(house.ask(.request, 2, wanted: 0x0A00_0001)?.kind == .refusal)
 }
 
-@Test func `a client of another server is left alone and its offer is free`() {
+@Test func `a request to another server is ignored and frees the offered address`() {
   var house = House()
   #expect(house.ask(.discover, 1)?.address == first)
   #expect(house.ask(.request, 1, wanted: 5, server: 0x0A00_0001) == nil)
   #expect(house.ask(.discover, 2)?.address == first)
 }
 
-@Test func `a released address is taken last`() {
+@Test func `a released address is assigned last`() {
   var house = House()
   _ = house.join(1)
   #expect(house.ask(.release, 2, has: first) == nil)
@@ -91,7 +91,7 @@ private struct House {
   #expect(house.join(2) == first + 1 && house.join(3) == first + 2 && house.join(4) == first)
 }
 
-@Test func `an address that is in use rests`() {
+@Test func `a declined address is not assigned for some time`() {
   var house = House()
   _ = house.join(1)
   _ = house.ask(.decline, 2, wanted: first)
@@ -112,7 +112,7 @@ private struct House {
 }
 
 /// A station in the group can send requests under any number of invented hardware addresses.
-@Test func `made up stations keep no real one out`() {
+@Test func `invented stations do not keep an associated station from an address`() {
   var house = House()
   for hardware in UInt64(1)...9 { _ = house.join(hardware) }
   #expect(house.join(10) == nil, "all are taken")
@@ -123,14 +123,14 @@ private struct House {
   #expect(house.join(11) == first + 2, "and not from who is there")
 }
 
-@Test func `who has an address is told the rest without a lease`() {
+@Test func `a client with an address of its own is configured without a lease`() {
   var house = House()
   let reply = house.ask(.inform, 1, has: 0xC0A8_3105)
   #expect(reply?.kind == .acknowledgement && reply?.address == 0 && reply?.leaseSeconds == 0)
   #expect(house.ask(.inform, 1, has: 0x0A00_0001) == nil, "a reply to another network")
 }
 
-@Test func `the reply to an inform goes to nobody else`() {
+@Test func `the reply to an inform is sent only to an address that its client may have`() {
   var house = House()
   _ = house.join(1)
   for address in [server, server & ~0xFF, server | 0xFF, 0xFFFF_FFFF, 0] {
@@ -141,7 +141,7 @@ private struct House {
   #expect(house.ask(.inform, 2, has: first + 1)?.destination == first + 1, "free")
 }
 
-@Test func `the servers address and those of all stations are given to nobody`() {
+@Test func `the addresses of the server, the network and broadcasts are never assigned`() {
   var house = House()
   for address in [server, server & ~0xFF, server | 0xFF, 0xFFFF_FFFF] {
     #expect(house.ask(.discover, 1, wanted: address)?.address == first, "\(address)")
@@ -150,7 +150,7 @@ private struct House {
   #expect(house.ask(.request, 1, wanted: 0) == nil)
 }
 
-@Test func `a flood of one client is served at a rate and others at once`() {
+@Test func `a flood of one client is served at a limited rate, and other clients at once`() {
   var house = House()
   _ = house.join(1)
   for kind in [DHCPRequest.Kind.inform, .discover, .request] {
@@ -166,7 +166,7 @@ private struct House {
 }
 
 /// A request may claim that the client has an address already. The reply goes to the claimed address.
-@Test func `who has an address gets no other one`() {
+@Test func `a client that claims an address obtains no other one`() {
   var house = House()
   #expect(house.ask(.request, 1, wanted: first, has: 0x0808_0808)?.kind == .refusal)
   #expect(house.ask(.request, 1, wanted: first + 1, has: first)?.address == first)
@@ -174,7 +174,7 @@ private struct House {
 
 /// One station repeatedly obtains an address and declines this address. A declined address is not offered for some
 /// time.
-@Test func `one station makes two addresses rest and no more`() {
+@Test func `one station makes at most two addresses unavailable by declining them`() {
   var house = House()
   house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
   for _ in 0..<100 {
@@ -189,7 +189,7 @@ private struct House {
   #expect(house.join(54) == nil)
 }
 
-@Test func `many stations make eight addresses rest and no more`() {
+@Test func `many stations make at most eight addresses unavailable by declining them`() {
   var house = House()
   house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
   for hardware in UInt64(100)..<200 { _ = house.ask(.decline, hardware, wanted: house.join(hardware)) }
@@ -197,7 +197,7 @@ private struct House {
   #expect(house.join(47) == nil)
 }
 
-@Test func `an address that rests longest is given again first`() {
+@Test func `the address that was declined first is assigned again first`() {
   var house = House()
   for _ in 0..<3 {
     _ = house.ask(.decline, 1, wanted: house.join(1))
