@@ -93,7 +93,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     #expect(!finding.remedy.isEmpty, "there is a remedy", sourceLocation: sourceLocation)
   }
 
-  @Test func `a healthy box has no complaint`() throws {
+  @Test func `a healthy box yields no complaint`() throws {
     #expect(try patient.complaints() == [])
     #expect(
       try patient.findings().map { "\($0.check)" } == [
@@ -101,25 +101,25 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
       ])
   }
 
-  @Test func `a healthy box tells what its radios can do`() throws {
+  @Test func `the abilities of the radios of a healthy box are listed`() throws {
     let texts = try patient.findings().map(\.text)
     #expect(texts.contains("hci0: Low Energy, at most 7 links"))
     #expect(texts.contains("wlan0: wlan0 supports Wi-Fi Direct, at most 8 stations"))
   }
 
-  @Test func `radios of which the kernel says nothing are no complaint`() throws {
+  @Test func `a radio whose abilities the kernel does not report causes no complaint`() throws {
     patient.radios = RadioAnswers(regulatoryDomain: nil, adapters: nil, wireless: nil, mesh: nil)
     #expect(try patient.complaints() == [])
   }
 
-  @Test func `an adapter without low energy is named`() throws {
+  @Test func `an adapter without LE is reported`() throws {
     patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: false, isPowered: true)]
     try expect("wrong bluetooth: hci0: no Bluetooth Low Energy")
     patient.radios.adapters?.append(AdapterAbilities(name: "hci1", hasLowEnergy: true, isPowered: true))
     #expect(try patient.complaints() == [])
   }
 
-  @Test func `a driver without the wanted role in a group is named`() throws {
+  @Test func `a driver that lacks the configured Wi-Fi Direct role is reported`() throws {
     patient.radios.wireless = WirelessAbilities(
       canBeGroupOwner: false, canBeGroupClient: true, canBeMeshPoint: false, stationsMax: nil)
     try expect(
@@ -131,19 +131,19 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong wifi-direct: wlan0 cannot be a client of a Wi-Fi Direct group: its driver does not support it")
   }
 
-  @Test func `a board with too little memory is named`() throws {
+  @Test func `too little memory is reported`() throws {
     try patient.write("/proc/meminfo", "MemTotal:         240000 kB\nMemFree:          100000 kB\n")
     try expect("note memory: the board has 234 MiB of memory: a full box may use 128, and the system needs as much")
     try patient.write("/proc/meminfo", "MemTotal:         430000 kB\n")
     #expect(try patient.complaints() == [])
   }
 
-  @Test func `an old kernel is named`() throws {
+  @Test func `an old kernel is reported`() throws {
     try patient.write("/proc/sys/kernel/osrelease", "5.9.16")
     try expect("wrong kernel: Linux 5.9.16 is too old")
   }
 
-  @Test func `a missing limit of memory is named`() throws {
+  @Test func `a kernel without memory limits is reported`() throws {
     try patient.write("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io pids")
     try expect("note memory-limit: the kernel was started without the memory controller that the unit's limit needs")
   }
@@ -151,32 +151,32 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   @Test(arguments: [
     ("1", "wrong power: the voltage is too low"), ("50000", "note power: the voltage was too low since the start"),
   ])
-  func `a weak power supply is named`(bits: String, complaint: String) throws {
+  func `a weak power supply is reported`(bits: String, complaint: String) throws {
     try patient.write("/sys/devices/platform/soc/soc:firmware/get_throttled", "\(bits)\n")
     try expect(complaint)
   }
 
-  @Test func `a clock without a time service is named`() throws {
+  @Test func `a clock without a time service is reported`() throws {
     patient.kernelClock = .unsynchronised
     try expect("note clock: not synchronised")
     patient.configuration.trust.policy = .authority
     #expect(try patient.complaints().first == "note clock: not synchronised: expired certificates are not refused")
   }
 
-  @Test func `a missing adapter is named`() throws {
+  @Test func `a missing Bluetooth adapter is reported`() throws {
     try patient.remove("/sys/class/bluetooth/hci0")
     try expect("wrong bluetooth: there is no adapter")
     patient.configuration.bluetooth.isEnabled = false
     #expect(try patient.complaints() == [])
   }
 
-  @Test func `a connection of an adapter is no adapter`() throws {
+  @Test func `a Bluetooth connection does not count as an adapter`() throws {
     try patient.remove("/sys/class/bluetooth/hci0")
     try patient.write("/sys/class/bluetooth/hci0:64/type", "")
     try expect("wrong bluetooth: there is no adapter")
   }
 
-  @Test func `what bluetooth classic lacks is named where it is wanted`() throws {
+  @Test func `missing support for Bluetooth classic is reported if it is enabled`() throws {
     patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: true, isPowered: true, hasClassic: false)]
     patient.radios.hasRFCOMM = false
     #expect(try patient.complaints() == [])
@@ -192,7 +192,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     #expect(try patient.findings().contains { $0.text == "hci0: classic only, at most 7 links" })
   }
 
-  @Test func `what a network over bluetooth lacks is named where it is wanted`() throws {
+  @Test func `missing support for IP over Bluetooth is reported if it is enabled`() throws {
     patient.radios.hasBNEP = false
     patient.configuration.bluetooth.isClassic = true
     #expect(try patient.complaints() == [])
@@ -206,30 +206,30 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     #expect(try patient.complaints() == [], "the daemon makes that one")
   }
 
-  @Test func `bluetoothd in the way is named`() throws {
+  @Test func `a running bluetoothd is reported`() throws {
     try patient.run("bluetoothd", process: 612)
     try expect("wrong bluetoothd: bluetoothd runs (process 612): it and Causeway cannot share an adapter")
   }
 
   @Test(arguments: [(0, "Bluetooth (hci0)"), (1, "Wi-Fi (phy0)")])
-  func `a blocked radio is named`(switchNumber: Int, radio: String) throws {
+  func `a blocked radio is reported`(switchNumber: Int, radio: String) throws {
     try patient.write("/sys/class/rfkill/rfkill\(switchNumber)/soft", "1\n")
     try expect("wrong rfkill: \(radio) is blocked")
     try patient.write("/sys/class/rfkill/rfkill\(switchNumber)/hard", "1\n")
     try expect("wrong rfkill: \(radio) is off by a hardware switch")
   }
 
-  @Test func `a missing wi fi radio is named`() throws {
+  @Test func `a missing Wi-Fi radio is reported`() throws {
     try patient.remove("/sys/class/net/wlan0")
     try expect("wrong wifi-direct: there is no Wi-Fi interface")
   }
 
-  @Test func `another name of the wi fi interface is named`() throws {
+  @Test func `a Wi-Fi interface that does not exist is reported`() throws {
     patient.configuration.wifiDirect.interface = "wlan1"
     try expect("wrong wifi-direct: there is no interface wlan1")
   }
 
-  @Test func `a mesh is examined where there is to be one`() throws {
+  @Test func `a mesh is checked only if it is enabled`() throws {
     #expect(try !patient.findings().contains { "\($0.check)" == "mesh" })
     patient.configuration.mesh.isEnabled = true
     try expect("wrong mesh: there is no Wi-Fi interface wlan1")
@@ -240,7 +240,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong mesh: wlan1 cannot join a mesh: its driver does not support it")
   }
 
-  @Test func `a mesh alone needs the radio and the supplicant too`() throws {
+  @Test func `a mesh without Wi-Fi Direct also needs the radio and the supplicant`() throws {
     try patient.write("/sys/class/net/wlan1/phy80211/index", "")
     try patient.write("/sys/class/rfkill/rfkill1/soft", "1\n")
     patient.configuration.mesh.isEnabled = true
@@ -252,29 +252,29 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
       ])
   }
 
-  @Test func `a missing supplicant is named`() throws {
+  @Test func `a missing wpa_supplicant is reported`() throws {
     patient.hasSupplicant = false
     try expect("wrong wpa-supplicant: wpa_supplicant does not run")
     try patient.run("wpa_supplicant", process: 77)
     try expect("wrong wpa-supplicant: wpa_supplicant has no control socket at /s")
   }
 
-  @Test func `network manager is named`() throws {
+  @Test func `a running NetworkManager is reported`() throws {
     try patient.run("NetworkManager", process: 5)
     try expect("note networkmanager: NetworkManager runs (process 5): it must not manage p2p-*")
   }
 
-  @Test func `a missing country is named`() throws {
+  @Test func `a missing regulatory country is reported`() throws {
     patient.radios.regulatoryDomain = "00"
     try expect("note regulatory: no country is set: 5 GHz is disabled, and 2.4 GHz has less power")
   }
 
-  @Test func `a missing interface is named`() throws {
+  @Test func `a missing IP interface is reported`() throws {
     patient.configuration.ip.interfaces = ["eth1", "p2p-*"]
     try expect("wrong interface: there is no interface eth1")
   }
 
-  @Test func `a port that is taken is named`() throws {
+  @Test func `a port in use is reported`() throws {
     let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     defer { close(listener) }
     var address = sockaddr_in(), size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -291,17 +291,17 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     #expect(try patient.complaints() == [])
   }
 
-  @Test func `an avahi that is wanted and missing is named`() throws {
+  @Test func `a missing avahi-daemon is reported if it is configured`() throws {
     patient.configuration.discovery.dnsSD = .daemon
     try expect("wrong dns-sd: avahi-daemon does not answer")
   }
 
-  @Test func `an unknown LED is named`() throws {
+  @Test func `an unknown LED is reported`() throws {
     patient.configuration.board.statusLED = "led9"
     try expect("wrong led: there is no LED led9")
   }
 
-  @Test func `a kernel without the timer of LEDs is named`() throws {
+  @Test func `a kernel without the timer trigger for LEDs is reported`() throws {
     try patient.write("/sys/class/leds/ACT/trigger", "none [mmc0]\n")
     try expect("wrong led: the kernel's trigger “timer” is missing")
   }
@@ -316,14 +316,14 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   ]
 
   @Test(arguments: gpioFaults)
-  func `a line that cannot be used is named`(fault: GPIOError, complaint: String) throws {
+  func `an unusable GPIO line is reported`(fault: GPIOError, complaint: String) throws {
     patient.configuration.board.statusPin = pin
     #expect(try patient.complaints() == [])
     patient.gpioFault = fault
     try expect(complaint)
   }
 
-  @Test func `a line that the daemon has is right`() throws {
+  @Test func `a GPIO line held by the daemon causes no complaint`() throws {
     patient.configuration.board.buttonPin = pin
     patient.gpioFault = .busy(pin, consumer: "causeway")
     #expect(try patient.complaints() == [])
@@ -331,19 +331,19 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong button: pinctrl-bcm2711:17 is in use by “causeway”")
   }
 
-  @Test func `a missing group is named`() throws {
+  @Test func `a missing group is reported`() throws {
     try patient.write("/etc/group", "root:x:0:\n")
     try expect("wrong group: there is no group causeway-apps: only applications of root may connect")
   }
 
-  @Test func `directories that are none are named`() throws {
+  @Test func `a path that is no directory is reported`() throws {
     try patient.remove("/var/lib/causeway")
     try expect("note state: /var/lib/causeway does not exist yet")
     try patient.write("/var/lib/causeway", "")
     try expect("wrong state: /var/lib/causeway is not a directory")
   }
 
-  @Test func `a full disk is named`() throws {
+  @Test func `a full disk is reported`() throws {
     // The directory is a tmpfs of one page, which one file fills.
     let place = patient.root.path + "/run/causeway"
     try #require(mount("none", place, "tmpfs", 0, "size=4096") == 0, "needs root")
@@ -351,7 +351,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong runtime: /run/causeway: the disk is full")
   }
 
-  @Test func `a read only disk is named`() throws {
+  @Test func `a read-only disk is reported`() throws {
     let place = patient.root.path + "/var/lib/causeway"
     try #require(mount("none", place, "tmpfs", UInt(MS_RDONLY), nil) == 0, "needs root")
     defer { umount2(place, Int32(MNT_DETACH)) }

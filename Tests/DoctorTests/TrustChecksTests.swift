@@ -26,7 +26,7 @@ struct TrustChecksTests {
     }
   }
 
-  @Test func `anchors of which all is understood are good`() throws {
+  @Test func `anchors that are fully understood cause no complaint`() throws {
     let scratch = Scratch()
     try scratch.makeFleet()
     try scratch.revocationList("list", by: "root", revoking: [])
@@ -35,7 +35,7 @@ struct TrustChecksTests {
     #expect(try complaints() == [])
   }
 
-  @Test func `a file of the anchors that is not understood is wrong under the policy that needs it`() throws {
+  @Test func `an unreadable anchor file is wrong only under the policy that needs it`() throws {
     try patient.write(anchors + "/list.pem", "\n-----BEGIN X509 CRL-----\nAAAA\n")
     let text = "\(patient.root.path)\(anchors)/list.pem:2: its END line is missing: the file is truncated"
     #expect(try complaints() == ["wrong anchors: \(text); no certificate is accepted"])
@@ -43,7 +43,7 @@ struct TrustChecksTests {
     #expect(try complaints() == ["note anchors: \(text)"])
   }
 
-  @Test func `anchors without authority are wrong`() throws {
+  @Test func `a missing anchor is wrong under the policy that needs one`() throws {
     #expect(
       try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, but \(anchors) has no certificate")
         == true)
@@ -51,7 +51,7 @@ struct TrustChecksTests {
     #expect(try complaints() == [])
   }
 
-  @Test func `a list that is out of date is noted`() throws {
+  @Test func `an expired revocation list is reported`() throws {
     let scratch = Scratch()
     try scratch.certificate("root", extensions: Scratch.authority)
     try scratch.revocationList(
@@ -64,7 +64,7 @@ struct TrustChecksTests {
       ])
   }
 
-  @Test func `a list of no authority here is noted`() throws {
+  @Test func `a revocation list of an unknown authority is reported`() throws {
     let scratch = Scratch()
     try scratch.makeFleet()
     try scratch.revocationList("list", by: "intermediate", revoking: [])
@@ -79,7 +79,7 @@ struct TrustChecksTests {
     #expect(try complaints() == [])
   }
 
-  @Test func `a list that nobody can verify is wrong`() throws {
+  @Test func `a revocation list that cannot be verified is wrong`() throws {
     let scratch = Scratch()
     try scratch.makeFleet()
     try scratch.revocationList("list", by: "root", revoking: [])
@@ -91,7 +91,7 @@ struct TrustChecksTests {
       ])
   }
 
-  @Test func `a chain that no peer takes is wrong`() throws {
+  @Test func `a chain that no peer accepts is wrong`() throws {
     let scratch = Scratch()
     try scratch.certificate("ca0", extensions: Scratch.authority)
     var files = ["ca0.pem"]
@@ -109,7 +109,7 @@ struct TrustChecksTests {
       ])
   }
 
-  @Test func `a state that is lost is wrong`() throws {
+  @Test func `a lost state file is wrong`() throws {
     _ = try NodeIdentity.loadOrCreate(directory: patient.root.path + "/var/lib/causeway")
     patient.configuration.trust.policy = .open
     #expect(try complaints() == [])

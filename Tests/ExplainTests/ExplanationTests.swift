@@ -39,7 +39,7 @@ struct ExplanationTests {
 
   // MARK: Nodes that can communicate
 
-  @Test func `a route is told with its weakest link and its frames`() {
+  @Test func `a route is explained with its weakest link and its largest frame`() {
     let explanation = explain {
       $0.way = [link(to: bob), link(to: far, cost: 8000, frames: 4096, .bluetoothLE)]
       $0.to = far
@@ -53,7 +53,7 @@ struct ExplanationTests {
     )
   }
 
-  @Test func `a parked link is one that is dialled when it is needed`() {
+  @Test func `a parked link is explained as one that is dialled on demand`() {
     let explanation = explain {
       $0.way = [link(to: bob, .bluetoothLE)]
       $0.links = [
@@ -66,7 +66,7 @@ struct ExplanationTests {
     #expect(explanation.findings.contains { $0.text.hasSuffix("dialled when there is data to send") })
   }
 
-  @Test func `a failure of before the link is no longer told`() {
+  @Test func `a failure from before the current link is not reported`() {
     let explanation = explain {
       $0.way = [link(to: bob)]
       $0.failures = [failure(bob, .dialFailed("Connection refused"), secondsAgo: 61)]
@@ -82,7 +82,7 @@ struct ExplanationTests {
 
   // MARK: Nodes that cannot communicate
 
-  @Test func `preferences that do not agree keep them apart although there is a route`() {
+  @Test func `incompatible encryption preferences are the cause although a route exists`() {
     let explanation = explain {
       $0.way = [link(to: bob)]
       $0.nodes.append(NodeFacts(id: bob, name: "bob", encryption: EncryptionPreference.none))
@@ -101,7 +101,7 @@ struct ExplanationTests {
     }
   }
 
-  @Test func `a refusal two links away means that the nodes cannot talk, and its remedy is for the refusing node`() {
+  @Test func `a refusal two links away is the cause, and its remedy is for the refusing node`() {
     let there = explainFar { $0.sessionFault = SessionFault(.refusedThere, secondsAgo: 300) }
     #expect(!there.canTalk && there.hops.isEmpty)
     #expect(there.verdict == "far refuses this box: it does not accept this box's key, certificate or name")
@@ -114,7 +114,7 @@ struct ExplanationTests {
     #expect(here.findings.contains { $0.text == "this box refuses far: its certificate has expired (5 min 0 s ago)" })
   }
 
-  @Test func `a key that is refused here is refused over a relay too`() {
+  @Test func `a key that is refused here is also refused over a relay`() {
     let explanation = explainFar { $0.trustFault = .revoked }
     #expect(!explanation.canTalk && explanation.verdict == "far is refused here: its key is revoked (deny-list)")
     #expect(!explanation.findings.contains { $0.text == "sealed end to end" })
@@ -136,7 +136,7 @@ struct ExplanationTests {
     #expect(!now.canTalk && now.remedy.contains("on far: causeway explain \(box.text)"))
   }
 
-  @Test func `nodes with a session have end-to-end encryption, and without a session it is untried`() {
+  @Test func `encryption between two nodes counts as working with a session, and as untried without`() {
     let untried = explainFar { _ in }
     #expect(untried.outcome == .untried && untried.canTalk && untried.remedy == "causeway ping \(far.text)")
     #expect(untried.findings.contains { $0.state == .note && $0.text.hasPrefix("not tried yet") })
@@ -190,7 +190,7 @@ struct ExplanationTests {
     }
   }
 
-  @Test func `an explanation of two other nodes only says where to ask about their trust`() {
+  @Test func `an explanation of two other nodes states where to ask about their trust`() {
     let explanation = explain {
       $0 = ExplainFacts(local: bob, from: box, to: far)
       $0.nodes = [
@@ -207,7 +207,7 @@ struct ExplanationTests {
       })
   }
 
-  @Test func `a refusal by trust is the cause and its remedy names the key`() {
+  @Test func `a refusal by trust is the cause, and its remedy contains the key`() {
     let explanation = explain {
       $0.trustFault = .certificate("its certificate, or one above it, has expired; issue a new one")
       $0.failures = [failure(bob, .dialFailed("Connection refused"))]
@@ -216,18 +216,18 @@ struct ExplanationTests {
     #expect(explanation.remedy.hasSuffix("causeway identity trust \(bob.text)"))
   }
 
-  @Test func `a revoked key does not come back`() {
+  @Test func `the remedy for a revoked key is a new key`() {
     let explanation = explain { $0.trustFault = .revoked }
     #expect(explanation.remedy == "a revoked key stays revoked; on bob: causeway identity new --replace")
   }
 
-  @Test func `who refuses this box is to trust its key`() {
+  @Test func `the remedy for a refusal by the peer is that the peer trusts this box's key`() {
     let explanation = explain { $0.failures = [failure(bob, .refusedThere(alert: 48))] }
     #expect(explanation.verdict.hasPrefix("it refuses this box: none of its authorities issued this box's certificate"))
     #expect(explanation.remedy == "on bob: causeway identity trust \(box.text)")
   }
 
-  @Test func `a refusal explains more than a dial that failed over another bearer`() {
+  @Test func `a refusal takes precedence over a failed dial of another bearer`() {
     let explanation = explain {
       var refused = failure(bob, .refusedThere(alert: 44))
       refused.bearer = .bluetoothLE
@@ -236,7 +236,7 @@ struct ExplanationTests {
     #expect(explanation.verdict.contains("revoked there"))
   }
 
-  @Test func `a failure of long ago explains less than a relay that does not relay`() {
+  @Test func `a relay that does not forward takes precedence over an old failure`() {
     let explanation = explain {
       $0.failures = [failure(bob, .silent, secondsAgo: 3600)]
       $0.nodes = [
@@ -249,7 +249,7 @@ struct ExplanationTests {
     #expect(explanation.remedy == "on far: [node] relay = yes, then: systemctl restart causeway")
   }
 
-  @Test func `where the middle is gone its failure is the cause`() {
+  @Test func `a failure of an absent relay is the cause for the node behind it`() {
     let explanation = explain {
       $0.to = far
       $0.failures = [failure(bob, .stopped)]
@@ -264,7 +264,7 @@ struct ExplanationTests {
     #expect(explanation.remedy == "on bob: systemctl start causeway")
   }
 
-  @Test func `a bearer that is switched off is named with its section`() {
+  @Test func `a bearer that is disabled is reported with its section`() {
     let explanation = explain { _ in }
     #expect(
       explanation.verdict == "bob is out of reach; not found over ip, bluetooth-le; switched off here: wifi-direct")
@@ -278,18 +278,18 @@ struct ExplanationTests {
         && none.remedy.hasPrefix("[ip], [wifi-direct], [bluetooth] enabled = yes"))
   }
 
-  @Test func `a bearer that is not up is named and does not hide the others`() {
+  @Test func `a bearer that is down is reported and does not hide the others`() {
     let explanation = explain { $0.bearers[0].isUp = false }
     #expect(explanation.verdict.hasPrefix("bob is out of reach; not found over bluetooth-le; not up here: ip"))
   }
 
-  @Test func `what is wrong with a bearer is the cause when nothing else is known`() {
+  @Test func `a fault of a bearer is the cause if nothing else is known`() {
     let explanation = explain { $0.bearers[2].problem = "hci0 is blocked by rfkill" }
     #expect(explanation.verdict == "bluetooth-le does not work here: hci0 is blocked by rfkill")
     #expect(explanation.remedy == "causeway doctor")
   }
 
-  @Test func `where a bearer fails it is the cause and not the links that broke with it`() {
+  @Test func `a fault of a bearer takes precedence over the links that it broke`() {
     let explanation = explain {
       var broken = failure(bob, .broken("its interface is down"))
       broken.bearer = .bluetoothLE
@@ -299,7 +299,7 @@ struct ExplanationTests {
     #expect(explanation.verdict.hasPrefix("bluetooth-le does not work here"))
   }
 
-  @Test func `an address that has not said who it is may be the one that is missed`() {
+  @Test func `a failing address without a known node may belong to the missing peer`() {
     let explanation = explain { $0.failures = [failure(.none, .dialFailed("Connection refused"))] }
     #expect(explanation.verdict.contains("bob is not found, and an address without a known node fails"))
     #expect(
@@ -308,7 +308,7 @@ struct ExplanationTests {
       })
   }
 
-  @Test func `who is heard and not linked yet is told`() {
+  @Test func `a peer that was found but is not linked yet is reported with its planned dial`() {
     let explanation = explain {
       $0.heard = [
         HeardFacts(
@@ -319,7 +319,7 @@ struct ExplanationTests {
     #expect(explanation.verdict == "bob is found at 10.0.0.2:41820, but not linked yet: the next dial is in 1.2 s")
   }
 
-  @Test func `a link that came up just now is told as one`() {
+  @Test func `a link that has just come up is reported`() {
     let explanation = explain {
       $0.links = [
         ExplainedLink(
@@ -330,14 +330,14 @@ struct ExplanationTests {
     #expect(explanation.verdict == "their link is up, but there is no route yet")
   }
 
-  @Test func `one node is no pair`() {
+  @Test func `an explanation of one node with itself is refused`() {
     let explanation = explain { $0.to = box }
     #expect(!explanation.canTalk && explanation.verdict.hasPrefix("both are the same node"))
   }
 
   // MARK: Two nodes that are not this box
 
-  @Test func `two others talk by the link state database`() {
+  @Test func `the path between two other nodes is read from the link-state database`() {
     var facts = ExplainFacts(local: box, from: bob, to: far)
     facts.nodes = [
       NodeFacts(id: box, name: "box", neighbours: [link(to: bob), link(to: far, cost: 100, .wifi)]),
@@ -350,7 +350,7 @@ struct ExplanationTests {
       explanation.hops.map { $0.node } == [box, far] && explanation.hops.map { $0.bearer } == [.ethernet, .wifi])
   }
 
-  @Test func `two others do not talk over a node that does not relay`() {
+  @Test func `two other nodes do not communicate over a node that does not forward`() {
     var facts = ExplainFacts(local: box, from: bob, to: far)
     facts.nodes = [
       NodeFacts(id: box, name: "box", relays: false, neighbours: [link(to: bob), link(to: far)]),
@@ -362,7 +362,7 @@ struct ExplanationTests {
     #expect(explanation.verdict == "the path would lead over this box, which does not relay")
   }
 
-  @Test func `a link that one end lists and the other does not is told`() {
+  @Test func `a link that only one end lists is reported`() {
     var facts = ExplainFacts(local: box, from: bob, to: far)
     facts.nodes = [
       NodeFacts(id: box), NodeFacts(id: bob, name: "bob", ageSeconds: 400, neighbours: [link(to: far)]),
@@ -377,7 +377,7 @@ struct ExplanationTests {
 
   // MARK: Node ids
 
-  @Test func `an ID of which half is known may be the whole one`() {
+  @Test func `a known prefix of an id matches the whole id`() {
     let half = NodeID(high: 0xB0B, low: 0)
     #expect(half.mayBe(bob) && bob.mayBe(half) && bob.mayBe(bob))
     #expect(!bob.mayBe(NodeID(high: 0xB0B, low: 3)) && !NodeID.none.mayBe(.none))
@@ -386,13 +386,13 @@ struct ExplanationTests {
     #expect(!NodeID(high: 0, low: 1).mayBe(NodeID(high: 0, low: 2)))
   }
 
-  @Test func `nodes that others invent take a bounded number of places`() {
+  @Test func `the number of known nodes is limited, however many ids others invent`() {
     var known = KnownNodes()
     for number in 1...UInt64(3000) { known.add(NodeID(high: number, low: 1), "") }
     #expect(known.all.count == 2048)
   }
 
-  @Test func `who is only listed is found as an end of the way`() {
+  @Test func `a node that only its neighbours list is found as the end of a path`() {
     let explanation = explain {
       $0.to = far
       $0.nodes = [
@@ -403,7 +403,7 @@ struct ExplanationTests {
     #expect(explanation.verdict == "bob lists a link to far, but far lists none back (as of 0 s ago)")
   }
 
-  @Test func `a whole ID takes the place of its half`() {
+  @Test func `a whole id replaces its prefix`() {
     var known = KnownNodes()
     known.add(NodeID(high: 0xB0B, low: 0), "")
     known.add(bob, "bob")

@@ -23,15 +23,15 @@ private func ring() -> PathSearch {
 }
 
 struct PathSearchTests {
-  @Test func `the cheapest path is found, however long a frame can travel`() {
+  @Test func `the cheapest path is found up to the hop limit of a frame`() {
     #expect(ring().path(from: id(0), to: id(16))?.map(\.node) == (1...16).map { id($0) })
   }
 
-  @Test func `a node that is too far on the cheapest path is found over the fewest links`() {
+  @Test func `a node beyond the hop limit of the cheapest path is found over the fewest links`() {
     #expect(ring().path(from: id(0), to: id(17))?.map(\.bearer) == [.bluetoothLE])
   }
 
-  @Test func `a relay on a path with the fewest links takes its own cheapest path`() {
+  @Test func `a relay on a path with the fewest links uses its own cheapest path`() {
     // From relay 0 the cheapest path to the pendant node has 17 links. Relay 17 is on the path with the fewest links,
     // and has a cheap path to it.
     var nodes = (0...17).map { number in
