@@ -43,7 +43,7 @@ struct ImportTests {
     }
   }
 
-  @Test func `a certificate that is not read is not skipped`() throws {
+  @Test func `an unreadable certificate is refused and not skipped`() throws {
     let count = key.split(separator: "\n").count
     func labelled(_ label: String) -> String { leaf.replacing("CERTIFICATE", with: label) }
     // The text behind the key in the file, and the line that the error names. Lines are counted from the last line of
@@ -70,7 +70,7 @@ struct ImportTests {
     #expect(scratch.bytes("state/node.key") == nil)
   }
 
-  @Test func `a certificate with something behind it is not taken for one`() throws {
+  @Test func `a certificate with trailing bytes is refused`() throws {
     try scratch.openssl("x509 -in node.pem -outform DER -out node.der")
     try scratch.write("two.der", try #require(scratch.bytes("node.der")) + [0x05, 0x00])
     try scratch.openssl("base64 -in two.der -out two.base64")
@@ -78,7 +78,7 @@ struct ImportTests {
     #expect(refusal(Array(file.utf8)) == .unreadableCertificate(path: "node.pem"))
   }
 
-  @Test func `what open SSL explains beside the blocks is text`() throws {
+  @Test func `text that OpenSSL writes beside the blocks is ignored`() throws {
     let dump = try scratch.openssl("x509 -in node.pem -text") + (try scratch.openssl("x509 -in intermediate.pem -text"))
     #expect(try subjects(key + "\n# the chain\n" + dump).count == 2)
     try scratch.openssl(
@@ -106,7 +106,7 @@ struct ImportTests {
     }
   }
 
-  @Test func `an expired certificate is refused and a valid one of the same key taken`() throws {
+  @Test func `an expired certificate is refused, and a valid one of the same key is accepted`() throws {
     try scratch.certificate(
       "old", by: "intermediate", extensions: Scratch.node, key: "node.pem.key", to: "20260201000000Z")
     let old = try text("old.pem")
@@ -127,7 +127,7 @@ struct ImportTests {
 
   // MARK: Files that exist already
 
-  @Test func `a key with an unusable chain is not to be removed`() throws {
+  @Test func `the error of a key with an unusable chain contains no advice to remove the key`() throws {
     try scratch.certificate(
       "limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
     _ = shell("mkdir -m 700 \(scratch.file("state"))")
@@ -149,7 +149,7 @@ struct ImportTests {
   }
 
   @Test(arguments: ["node.key", "state", "state.old", "node.key.old"])
-  func `a link that leads nowhere is not a file that never was`(name: String) throws {
+  func `a dead symbolic link does not count as an absent file`(name: String) throws {
     _ = shell("mkdir -m 700 \(scratch.file("state")); ln -s /nonexistent/x \(scratch.file("state"))/\(name)")
     #expect(throws: IdentityError.self) { try NodeIdentity.loadOrCreate(directory: scratch.file("state")) }
     let state = try StateDirectory(scratch.file("state"))

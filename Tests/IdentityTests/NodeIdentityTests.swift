@@ -20,7 +20,7 @@ struct NodeIdentityTests {
     }
   }
 
-  @Test func `a node is the same at its second start`() throws {
+  @Test func `a node has the same identity after a restart`() throws {
     let first = try load()
     let file = scratch.bytes("node.key")
     let second = try load()
@@ -37,17 +37,17 @@ struct NodeIdentityTests {
     #expect(try makeIdentity().passphrase(for: "one") != first)
   }
 
-  @Test func `two nodes differ`() throws {
+  @Test func `two nodes have different ids`() throws {
     #expect(try makeIdentity().id != makeIdentity().id)
   }
 
-  @Test func `the key is for its owner only and nothing else is left`() throws {
+  @Test func `the key file is readable only by its owner, and no other file is left`() throws {
     _ = try load()
     #expect(try scratch.mode("node.key") == 0o600)
     #expect(shell("ls -A \(scratch.path)").output == "node.key\n")
   }
 
-  @Test func `open SSL reads the certificate and finds the same node`() throws {
+  @Test func `OpenSSL reads the certificate and computes the same node id`() throws {
     let identity = try load()
     let text = try scratch.openssl("x509 -in node.key -noout -subject -dates -ext basicConstraints")
     #expect(text.contains("CN = \(hex(identity.id))"))
@@ -60,26 +60,26 @@ struct NodeIdentityTests {
     #expect(Array(try #require(scratch.bytes("spki.der")).suffix(65)) == array(identity.publicPoint))
   }
 
-  @Test func `node ID of a point is that of its key`() throws {
+  @Test func `the node id of a public point is that of its key`() throws {
     let identity = try load()
     let point = array(identity.publicPoint)
     #expect(point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == identity.id)
     #expect(point.dropLast().withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == .none)
   }
 
-  @Test func `a key of open SSL is taken`() throws {
+  @Test func `a key that OpenSSL created is accepted`() throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     try scratch.openssl("pkey -in node.key -pubout -outform DER -out spki.der")
     let id = try load().id
     #expect(try scratch.openssl("dgst -sha256 -r spki.der").hasPrefix(hex(id)))
   }
 
-  @Test func `a p k c s8 key is taken`() throws {
+  @Test func `a PKCS 8 key is accepted`() throws {
     try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out node.key")
     #expect(refusal() == nil)
   }
 
-  @Test func `a key without certificate is given the one it had again`() throws {
+  @Test func `a key without a certificate gets the same certificate again`() throws {
     let first = try load()
     try scratch.openssl("ec -in node.key -out alone.key")
     try scratch.openssl("x509 -in node.key -outform DER -out first.der")
@@ -91,7 +91,7 @@ struct NodeIdentityTests {
     }
   }
 
-  @Test func `a lost key is not silently replaced`() throws {
+  @Test func `a lost key whose certificate exists is not replaced`() throws {
     _ = try load()
     try scratch.openssl("x509 -in node.key -out node.crt")
     try scratch.remove("node.key")
@@ -100,7 +100,7 @@ struct NodeIdentityTests {
   }
 
   @Test(arguments: ["node.key.old", "state", "state.old"])
-  func `a key that is gone is not replaced while something shows that there was one`(trace: String) throws {
+  func `a lost key is not replaced while other files show that it existed`(trace: String) throws {
     _ = try load()
     try scratch.remove("node.key")
     try scratch.write(trace, "something")
@@ -112,7 +112,7 @@ struct NodeIdentityTests {
   }
 
   @Test(arguments: [0o640, 0o604, 0o660] as [UInt32])
-  func `a key that others may read is refused with the command that helps`(mode: UInt32) throws {
+  func `a key that other users may read is refused with the command that protects it`(mode: UInt32) throws {
     _ = try load()
     try scratch.chmod("node.key", mode)
     let error = try #require(refusal())
@@ -125,13 +125,13 @@ struct NodeIdentityTests {
     #expect(refusal() == .notP256(path: scratch.file("node.key")))
   }
 
-  @Test func `an r s a key is refused`() throws {
+  @Test func `an RSA key is refused`() throws {
     try scratch.openssl("genrsa -out node.key 2048")
     #expect(refusal() == .notP256(path: scratch.file("node.key")))
   }
 
   @Test(arguments: ["", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", "\u{0}\u{1}"])
-  func `what is no key is refused`(text: String) throws {
+  func `a file without a key is refused`(text: String) throws {
     try scratch.write("node.key", text)
     try scratch.chmod("node.key", 0o600)
     #expect(refusal() == .notAPrivateKey(path: scratch.file("node.key")))
@@ -151,13 +151,13 @@ struct NodeIdentityTests {
       refusal() == .certificateOfAnotherKey(certificate: scratch.file("node.crt"), key: scratch.file("node.key")))
   }
 
-  @Test func `what is no certificate is refused`() throws {
+  @Test func `a file without a certificate is refused`() throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     try scratch.write("node.crt", "nonsense")
     #expect(refusal() == .notACertificate(path: scratch.file("node.crt")))
   }
 
-  @Test func `a damaged key gives way to the one before it and says so`() throws {
+  @Test func `a damaged key is replaced by the previous one, and the fallback is reported`() throws {
     let old = try load().id
     let new = try NodeIdentity.create(StateDirectory(scratch.path)).id
     #expect(old != new)
@@ -169,13 +169,13 @@ struct NodeIdentityTests {
     #expect(fallen.notice?.hasSuffix("node.key.old, is used") == true)
   }
 
-  @Test func `a directory that cannot be made is an error`() {
+  @Test func `a directory that cannot be created is an error`() {
     #expect(throws: IdentityError.directory(path: "/proc/none/deeper", code: ENOENT)) {
       try NodeIdentity.loadOrCreate(directory: "/proc/none/deeper")
     }
   }
 
-  @Test func `signatures are verified with their key message and nothing else`() throws {
+  @Test func `a signature is valid only for its key and its message`() throws {
     let identity = try load()
     let message = Array("advertisement".utf8)
     let signature = array(message.withUnsafeBytes { identity.sign($0) })

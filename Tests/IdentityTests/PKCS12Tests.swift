@@ -38,7 +38,7 @@ struct PKCS12Tests {
     "", "-legacy -certpbe PBE-SHA1-3DES", "-macalg sha1", "-macalg sha512", "-macalg sha384 -certpbe AES-128-CBC",
     "-keypbe NONE -certpbe NONE", "-iter 100000", "-nomaciter", "-keypbe PBE-SHA1-3DES -certpbe AES-256-CBC",
   ])
-  func `what open SSL writes becomes the identity`(options: String) throws {
+  func `a file that OpenSSL exported becomes the identity`(options: String) throws {
     try export(options)
     let identity = try importing("node.p12", "secret")
     try scratch.openssl("pkey -in node.pem.key -pubout -outform DER -out spki.der")
@@ -54,14 +54,14 @@ struct PKCS12Tests {
   }
 
   @Test(arguments: ["", "pässwörd €", "a password that is longer than thirty-one characters, the limit of mbedTLS"])
-  func `passwords of any UTF8 are taken`(password: String) throws {
+  func `a password may be any UTF-8 text`(password: String) throws {
     try export("", password: password)
     #expect((try? importing("node.p12", password)) != nil)
     try export("-legacy -certpbe PBE-SHA1-3DES", password: password)
     #expect((try? importing("node.p12", password)) != nil)
   }
 
-  @Test func `a wrong password is said so and changes nothing`() throws {
+  @Test func `a wrong password is reported and changes nothing`() throws {
     try export("")
     let before = try NodeIdentity.loadOrCreate(directory: scratch.file("state")).id
     for password in ["", "Secret", "secret "] { #expect(refusal("node.p12", password) == .wrongPassword) }
@@ -69,7 +69,7 @@ struct PKCS12Tests {
     #expect(PKCS12Error.wrongPassword.text.description.contains("password"))
   }
 
-  @Test func `a truncated file is said so at every length`() throws {
+  @Test func `a file truncated at any length is reported as truncated`() throws {
     try export("")
     let whole = try #require(scratch.bytes("node.p12"))
     for count in 1..<whole.count {
@@ -78,7 +78,7 @@ struct PKCS12Tests {
     }
   }
 
-  @Test func `no changed byte is fatal and none behind the m a c goes unnoticed`() throws {
+  @Test func `no changed byte traps, and the MAC detects each change of the content`() throws {
     try export("")
     let whole = try #require(scratch.bytes("node.p12"))
     for index in whole.indices {
@@ -90,12 +90,12 @@ struct PKCS12Tests {
     }
   }
 
-  @Test func `a file without m a c is refused`() throws {
+  @Test func `a file without a MAC is refused`() throws {
     try export("-nomac")
     #expect(refusal("node.p12") == .noMAC)
   }
 
-  @Test func `a file without key is refused`() throws {
+  @Test func `a file without a key is refused`() throws {
     try scratch.openssl("pkcs12 -export -nokeys -in chain.pem -out node.p12 -passout pass:secret")
     #expect(refusal("node.p12") == .noKey)
   }
@@ -118,14 +118,14 @@ struct PKCS12Tests {
     #expect(throws: IdentityError.notP256(path: "other.p12")) { try importing("other.p12", "secret") }
   }
 
-  @Test func `certificates under r c2 are refused with the command that helps`() throws {
+  @Test func `certificates encrypted by RC2 are refused with the command that converts them`() throws {
     try export("-legacy -certpbe PBE-SHA1-RC2-40")
     let error = try #require(refusal("node.p12"))
     #expect(error.text.description.contains("RC2"))
     #expect(error.text.description.contains("openssl pkcs12 -legacy"))
   }
 
-  @Test func `more rounds than the limit are refused at once`() throws {
+  @Test func `more key derivation rounds than the limit are refused at once`() throws {
     try export("-iter 8000001")
     #expect(refusal("node.p12") == .tooManyIterations)
     // The limit is for the sum of the iterations of the MAC, the certificates and the key.
@@ -133,7 +133,7 @@ struct PKCS12Tests {
     #expect(refusal("node.p12") == .tooManyIterations)
   }
 
-  @Test func `indefinite lengths and strings in parts are the same contents`() throws {
+  @Test func `indefinite lengths and strings in parts are decoded`() throws {
     try export("")
     let whole = try #require(scratch.bytes("node.p12"))
     for partBytes in [1 << 20, 100, 7] {
@@ -172,7 +172,7 @@ struct PKCS12Tests {
     return all
   }
 
-  @Test func `what is no PKCS12 is refused`() throws {
+  @Test func `a file that is not PKCS 12 is refused`() throws {
     for (bytes, expected) in [
       ([0x30, 0x00], .truncated), ([0x30, 0x03, 0x02, 0x01, 0x03], .truncated),
       ([0x30, 0x03, 0x02, 0x01, 0x02], .notPKCS12), ([0x30, 0x80, 0x02, 0x01, 0x03, 0, 0], .truncated),
@@ -189,7 +189,7 @@ struct PKCS12Tests {
   }
 
   /// RFC 7292 contains no test vectors. The vectors in this test are those that OpenSSL and Bouncy Castle use.
-  @Test func `derivation matches known vectors`() throws {
+  @Test func `the key derivation matches known vectors`() throws {
     let sha1 = try PKCS12Key.hash(of: [0x2B, 0x0E, 0x03, 0x02, 0x1A])
     let smeg = try #require(PKCS12Key.bmpString(Array("smeg".utf8)))
     #expect(
@@ -206,7 +206,7 @@ struct PKCS12Tests {
         == "5ec4c7a80df652294c3925b6489a7ab857c83476")
   }
 
-  @Test func `an encrypted PEM that asks for minutes of derivation is refused at once`() throws {
+  @Test func `an encrypted PEM file that requires minutes of key derivation is refused at once`() throws {
     // openssl would need 10 s to make a file with so many iterations. So openssl makes a file with few iterations, and
     // the test changes the number in the file.
     for options in ["-iter 999999", "-v1 PBE-SHA1-3DES -iter 999999"] {
@@ -225,7 +225,7 @@ struct PKCS12Tests {
     }
   }
 
-  @Test func `an ed25519 key is told to be of the wrong kind`() throws {
+  @Test func `an Ed25519 key is reported as the wrong kind`() throws {
     try scratch.openssl("genpkey -algorithm ed25519 -out other.key")
     #expect(throws: IdentityError.notP256(path: "other.key")) { try importing("other.key", "") }
     try scratch.openssl("req -new -x509 -key other.key -subj /CN=other -days 1 -out other.pem")
@@ -233,7 +233,7 @@ struct PKCS12Tests {
     #expect(throws: IdentityError.notP256(path: "other.p12")) { try importing("other.p12", "secret") }
   }
 
-  @Test func `keys and certificates in d e r are named with the command that helps`() throws {
+  @Test func `keys and certificates in DER are refused with the command that converts them`() throws {
     try scratch.openssl("pkey -in node.pem.key -outform DER -out pkcs8.der")
     try scratch.openssl("ec -in node.pem.key -outform DER -out sec1.der")
     try scratch.openssl("pkcs8 -topk8 -in node.pem.key -outform DER -out locked.der -passout pass:secret")
@@ -253,12 +253,12 @@ struct PKCS12Tests {
     #expect(try NodeIdentity.isEncrypted(try #require(scratch.bytes("node.p12")), path: "node.p12"))
   }
 
-  @Test func `a directory or a certificate alone is said to be so`() throws {
+  @Test func `a directory, and a certificate without a key, are reported as such`() throws {
     #expect(throws: IdentityError.notAFile(path: scratch.path)) { try readFile(scratch.path, bytesMax: 100) }
     #expect(throws: IdentityError.noPrivateKey(path: "node.pem")) { try importing("node.pem", "") }
   }
 
-  @Test func `an encrypted PEM is opened by its password`() throws {
+  @Test func `an encrypted PEM file is opened by its password`() throws {
     try scratch.openssl("pkcs8 -topk8 -in node.pem.key -out locked.key -passout pass:secret")
     #expect((try? importing("locked.key", "secret")) != nil)
     #expect(throws: IdentityError.passwordNeeded(path: "locked.key")) { try importing("locked.key", "") }

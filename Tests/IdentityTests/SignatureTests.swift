@@ -15,7 +15,7 @@ import Testing
     NodeIdentity.verify(signature.span.bytes, over: Array(message.utf8).span.bytes, by: point.span.bytes)
   }
 
-  @Test func `the vectors of the standard are genuine`() {
+  @Test func `the test vectors of the standard are verified`() {
     let other =
       hex("f1abb023518351cd71d881567b1ea663ed3efcf6c5132b354f28d3b0b7d38367")
       + hex("019f4113742a2b14bd25926b49c649155f267e60d3814b4c0cc84250e46f0083")
@@ -24,19 +24,19 @@ import Testing
     #expect(!verify([4] + Self.x + Self.y, "test", Self.r + Self.s))
   }
 
-  @Test(arguments: 0..<64) func `every byte of a signature counts`(_ index: Int) {
+  @Test(arguments: 0..<64) func `a signature with any byte changed is refused`(_ index: Int) {
     var signature = Self.r + Self.s
     signature[index] ^= 1
     #expect(!verify([4] + Self.x + Self.y, "sample", signature))
   }
 
-  @Test(arguments: 0..<65) func `every byte of a point counts`(_ index: Int) {
+  @Test(arguments: 0..<65) func `a public point with any byte changed is refused`(_ index: Int) {
     var point = [4] + Self.x + Self.y
     point[index] ^= 1
     #expect(!verify(point, "sample", Self.r + Self.s))
   }
 
-  @Test func `numbers outside the range are refused`() {
+  @Test func `signature values outside the range are refused`() {
     let zero = [UInt8](repeating: 0, count: 32)
     let point = [4] + Self.x + Self.y
     for (r, s) in [(zero, Self.s), (Self.r, zero), (zero, zero), (Self.order, Self.s), (Self.r, Self.order)] {
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `a signature is not that of the empty message`() {
+  @Test func `a signature is not valid for the empty message`() {
     #expect(!verify([4] + Self.x + Self.y, "", Self.r + Self.s))
   }
 }

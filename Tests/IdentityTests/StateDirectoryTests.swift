@@ -9,7 +9,7 @@ struct StateDirectoryTests {
 
   private func directory() throws -> StateDirectory { try StateDirectory(scratch.path) }
 
-  @Test func `what is written is read back and the one before it is kept`() throws {
+  @Test func `a written file is read back, and the previous one is kept`() throws {
     let state = try directory()
     #expect(state.readChecked("state", bytesMax: 100) == .absent)
     try state.writeChecked([1, 2, 3], to: "state")
@@ -20,7 +20,7 @@ struct StateDirectoryTests {
     #expect(try scratch.mode("state.old") == 0o600)
   }
 
-  @Test func `every changed byte and every truncation is noticed`() throws {
+  @Test func `every changed byte and every truncation is detected`() throws {
     let state = try directory()
     try state.writeChecked([1], to: "state")
     try state.writeChecked([2, 3], to: "state")
@@ -37,7 +37,7 @@ struct StateDirectoryTests {
     #expect(state.readChecked("state", bytesMax: 100) == .lost)
   }
 
-  @Test func `a cut after any system call leaves the old or the new`() throws {
+  @Test func `a crash after any system call leaves the old or the new file`() throws {
     var outcomes: [StateDirectory.Checked] = []
     for steps in CInt(0)..<40 {
       let state = try directory()
@@ -59,7 +59,7 @@ struct StateDirectoryTests {
     #expect(outcomes.count == 11)
   }
 
-  @Test func `only one holder of the lock at a time`() throws {
+  @Test func `the lock has one holder at a time`() throws {
     var first: StateDirectory? = try directory()
     let second = try directory()
     #expect(try first!.lock())
@@ -69,7 +69,7 @@ struct StateDirectoryTests {
     #expect(try second.lock())
   }
 
-  @Test func `a write in the background ends like one in the foreground`() throws {
+  @Test func `a write in the background has the same result as one in the foreground`() throws {
     let state = try directory()
     let writer = try #require(StateWriter(state, file: "state"))
     for number in UInt8(1)...5 {
@@ -86,7 +86,7 @@ struct StateDirectoryTests {
     #expect(state.readChecked("state", bytesMax: 100) == .current([5]))
   }
 
-  @Test func `a full disk is an error and the old stays`() throws {
+  @Test func `a full disk is an error, and the old file stays`() throws {
     let state = try directory()
     try state.writeChecked([1], to: "state")
     // Three steps succeed: the step for the directory, the removal of a leftover file, and the open of the new file.
