@@ -4,7 +4,7 @@ import Testing
 private func parsed(_ text: String) throws -> JSONView { try #require(JSONView(parsing: Array(text.utf8))) }
 
 @Suite struct ObjectTests {
-  @Test func `an object that was written is read back`() throws {
+  @Test func `a written object is read back`() throws {
     let root = JSONObject()
     root.set("name", "bob")
     root.set("count", 7)
@@ -23,13 +23,13 @@ private func parsed(_ text: String) throws -> JSONView { try #require(JSONView(p
     #expect(texts == ["a", "b"] && numbers == [1, 2] && names == ["name", "count", "up", "words", "links"])
   }
 
-  @Test func `a text is printable ASCII and line feeds`() {
+  @Test func `a text contains only printable ASCII and line feeds`() {
     let root = JSONObject()
     root.set("name", "b\u{202E}\u{9B}\u{7F}\u{1B}ö")
     #expect(root.text() == Array("{\n  \"name\": \"b\\u202E\\u009B\\u007f\\u001B\\u00F6\"\n}\n".utf8))
   }
 
-  @Test func `a member is shared with another object`() throws {
+  @Test func `a member may also be part of another object`() throws {
     let view = try parsed(#"{"a": {"b": 1}, "c": 2}"#)
     let part = JSONObject("a", view["a"]).text()
     #expect(part == Array("{\n  \"a\": {\n    \"b\": 1\n  }\n}\n".utf8))
@@ -40,11 +40,11 @@ private func parsed(_ text: String) throws -> JSONView { try #require(JSONView(p
 
 @Suite struct ViewTests {
   @Test(arguments: ["", "[]", "{", "hello", "1", #"{"a": 1}}"#])
-  func `only an object is parsed`(_ text: String) {
+  func `a text that is not an object is refused`(_ text: String) {
     #expect(JSONView(parsing: Array(text.utf8)) == nil)
   }
 
-  @Test func `an absent member is empty, zero and false`() throws {
+  @Test func `an absent member reads as empty, zero and false`() throws {
     let view = try parsed("{}")
     defer { view.release() }
     let absent = view["a"]["b"]
@@ -53,13 +53,13 @@ private func parsed(_ text: String) throws -> JSONView { try #require(JSONView(p
     absent.forEachMember { _, _ in Issue.record("a member") }
   }
 
-  @Test func `a negative number is zero`() throws {
+  @Test func `a negative number reads as zero`() throws {
     let view = try parsed(#"{"a": -1}"#)
     defer { view.release() }
     #expect(view["a"].exists && view["a"].number == 0)
   }
 
-  @Test func `the content of a string is replaced`() throws {
+  @Test func `the content of a string can be replaced`() throws {
     let view = try parsed(#"{"a": "secret", "b": 1}"#)
     defer { view.release() }
     view["a"].set(Array("***".utf8))

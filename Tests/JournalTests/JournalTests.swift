@@ -31,7 +31,7 @@ final class Memory {
   #expect(reader.record(0) == nil && reader.record(2) == nil)
 }
 
-@Test func `text is kept to sixteen bytes`() throws {
+@Test func `a text is truncated to sixteen bytes`() throws {
   let memory = Memory(capacity: 64)
   memory.journal().record(.info, .dialFailed, at: .zero, text: JournalText("abcdefghijklmnopqrst"))
   let node = try #require(try memory.reader().record(1)).node
@@ -48,7 +48,7 @@ final class Memory {
   #expect((37...100).allSatisfy { reader.record($0)?.a == $0 })
 }
 
-@Test func `less important records are dropped`() throws {
+@Test func `records below the level are dropped`() throws {
   let memory = Memory(capacity: 64)
   let journal = memory.journal(level: .notice)
   journal.record(.info, .dialStarted, at: .zero)
@@ -57,7 +57,7 @@ final class Memory {
   #expect(try memory.reader().newest == 2)
 }
 
-@Test func `a journal without memory drops everything`() {
+@Test func `a journal without enough memory drops everything`() {
   Journal.none.record(.fault, .panic, at: .zero)
   let small = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 4096)
   defer { small.deallocate() }
@@ -66,7 +66,7 @@ final class Memory {
   #expect(small.allSatisfy { $0 == 7 })
 }
 
-@Test func `a restart continues the ring`() throws {
+@Test func `a restart continues in the same ring`() throws {
   let memory = Memory(capacity: 64)
   memory.journal().record(.notice, .boxStarted, at: .zero, 1)
   memory.journal().record(.notice, .boxStarted, at: .zero, 2)
@@ -74,7 +74,7 @@ final class Memory {
   #expect(reader.newest == 2 && reader.record(1)?.a == 1 && reader.record(2)?.a == 2)
 }
 
-@Test func `a record torn by a crash is skipped and the rest goes on`() throws {
+@Test func `a record torn by a crash is skipped, and later ones are read`() throws {
   let memory = Memory(capacity: 64)
   memory.journal().record(.notice, .boxStarted, at: .zero, 1)
   memory.bytes.storeBytes(of: 0, toByteOffset: JournalLayout.headerBytes, as: UInt64.self)
@@ -83,7 +83,7 @@ final class Memory {
   #expect(reader.record(1) == nil && reader.record(2)?.a == 2)
 }
 
-@Test func `a clock step corrects the records of this boot`() throws {
+@Test func `a clock step corrects the times of records of the same boot`() throws {
   let memory = Memory(capacity: 64)
   let journal = memory.journal(wallOffset: 5)
   journal.record(.notice, .boxStarted, at: Instant(nanoseconds: 100))
@@ -107,7 +107,7 @@ final class Memory {
   #expect(reader.record(1)?.wallNanoseconds == 5000)
 }
 
-@Test func `foreign and damaged files are refused`() throws {
+@Test func `files of another format and damaged files are refused`() throws {
   let memory = Memory(capacity: 64)
   let raw = UnsafeRawBufferPointer(memory.bytes)
   #expect(throws: JournalError.foreign) { try JournalReader(raw) }
@@ -127,7 +127,7 @@ final class Memory {
   #expect(throws: JournalError.corrupt) { try JournalReader(raw) }
 }
 
-@Test func `what is no journal is formatted anew`() throws {
+@Test func `memory without a journal is formatted`() throws {
   let memory = Memory(capacity: 64)
   memory.bytes.initializeMemory(as: UInt8.self, repeating: 0xA5)
   memory.journal().record(.notice, .boxStarted, at: .zero, 9)
@@ -136,7 +136,7 @@ final class Memory {
   #expect((2...64).allSatisfy { reader.record($0) == nil })
 }
 
-@Test func `a file that counted almost to the end is formatted anew`() throws {
+@Test func `a journal near the end of its sequence numbers is formatted again`() throws {
   let memory = Memory(capacity: 64)
   _ = memory.journal()
   memory.bytes.storeBytes(of: JournalLayout.sequenceMax, toByteOffset: 24, as: UInt64.self)

@@ -52,7 +52,7 @@ private final class Ring {
 
 private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~number) }
 
-@Test func `what repeats is counted and the count is recorded`() throws {
+@Test func `repeated records are counted, and the count is recorded`() throws {
   let ring = Ring()
   // A refused peer connects 19 times, each time from another port.
   for attempt in 0..<19 { ring.say("link: 10.0.0.7:\(40_000 + attempt): its key is revoked", Double(attempt) * 0.2) }
@@ -68,7 +68,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   #expect(try ring.memory.reader().newest == 10)
 }
 
-@Test func `an event about another subject is written`() throws {
+@Test func `repeats are counted per subject`() throws {
   let ring = Ring()
   for _ in 0..<100 { ring.journal.record(.notice, .peerVanished, at: ring.at(1), node: node(1)) }
   ring.journal.record(.notice, .peerVanished, at: ring.at(1), node: node(2))
@@ -78,21 +78,21 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   #expect(try ring.records(.report).count == 2)
 }
 
-@Test func `after a quiet minute nothing is held against a subject`() throws {
+@Test func `after a quiet minute the records of a subject are written again`() throws {
   let ring = Ring()
   for second in 0..<8 { ring.journal.record(.notice, .peerAppeared, at: ring.at(Double(second)), node: node(1)) }
   for second in 70..<78 { ring.journal.record(.notice, .peerAppeared, at: ring.at(Double(second)), node: node(1)) }
   #expect(try ring.records(.peerAppeared).count == 16)
 }
 
-@Test func `faults and records of level debug are all written`() throws {
+@Test func `faults and debug records are never suppressed`() throws {
   let ring = Ring(level: .debug)
   for _ in 0..<100 { ring.journal.record(.fault, .panic, at: .zero) }
   for _ in 0..<100 { ring.journal.record(.debug, .advertisementSent, at: .zero) }
   #expect(try ring.memory.reader().newest == 200)
 }
 
-@Test func `the level changes for every copy`() throws {
+@Test func `a new level applies to every copy of the journal`() throws {
   let ring = Ring()
   let copy = ring.journal
   ring.journal.setLevel(.warning)
@@ -100,7 +100,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   #expect(try ring.memory.reader().newest == 0 && copy.level == .warning)
 }
 
-@Test func `an hour of floods from made up subjects leaves what was before`() throws {
+@Test func `an hour of floods from invented subjects does not overwrite earlier records`() throws {
   let ring = Ring()
   ring.journal.record(.notice, .boxStarted, at: .zero, 7)
   var random = SeededRandom(seed: 1)
@@ -123,7 +123,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   #expect(reader.newest > 500 && reader.newest < 3000, "\(reader.newest) records")
 }
 
-@Test func `at the end every count is told`() throws {
+@Test func `every pending count is recorded at the end`() throws {
   let ring = Ring()
   for _ in 0..<20 { ring.journal.record(.notice, .peerVanished, at: ring.at(1), node: node(1)) }
   ring.journal.recordRepeats(at: ring.at(2), isLast: true)

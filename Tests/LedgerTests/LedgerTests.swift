@@ -28,23 +28,23 @@ private func boundedTables() throws -> [[String]] {
 
 private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
-@Test func `the unit grants what the ledger says`() throws {
+@Test func `the memory limit of the systemd unit is that of the ledger`() throws {
   let granted = lines(try projectFile("config/causeway.service")).filter { $0.hasPrefix("MemoryMax=") }
   #expect(granted == ["MemoryMax=\(Ledger.memoryMax >> 20)M"])
 }
 
-@Test func `the limits add up to less than is granted`() {
+@Test func `the sum of all memory limits is at most the limit of the unit`() {
   #expect(Ledger.sum(Ledger.entries()) <= Ledger.memoryMax)
   for entry in Ledger.entries() { #expect(entry.bytes > 0, "\(entry.owner)") }
 }
 
-@Test func `the paper on memory shows the ledger`() throws {
+@Test func `the page about memory contains the ledger`() throws {
   let page = lines(try projectFile("docs/design/memory.md"))
   let missing = Ledger.table().filter { !page.contains("    \($0)") }
   #expect(missing.isEmpty)
 }
 
-@Test func `a journal beyond what is left is said at start`() throws {
+@Test func `a journal size beyond the free memory is reported at start`() throws {
   let free = Ledger.memoryMax - Ledger.sum(Ledger.entries(journalBytes: 0))
   #expect(Ledger.excess(journalBytes: free / 1024 * 1024) == nil)
   let text = try #require(Ledger.excess(journalBytes: 64 << 20))
@@ -58,7 +58,7 @@ private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", 
   }
 }
 
-@Test func `each row of the security page says who fills it what is kept and which test shows it`() throws {
+@Test func `each row of the security page names the filler, the content and a test`() throws {
   for row in try boundedTables() {
     #expect(row.count == 4 && row.allSatisfy { !$0.isEmpty }, "\(row)")
     // A text in backquotes that starts with `Tests/` is the path of a test. The cell “–” marks memory that no peer can

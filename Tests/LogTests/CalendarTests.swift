@@ -1,7 +1,7 @@
 import CSystem
 import Testing
 
-@Test func `dates are those of the c library`() {
+@Test func `dates match those of the C library`() {
   // Times around 1970, leap days, turns of centuries, and dates in the distant past and future.
   var times: [time_t] = [0, -1, 1, 951_782_400, 951_868_799, 951_868_800, 4_107_542_400, -2_203_891_200]
   for step in 0..<20_000 { times.append(time_t(step) * 31_556_952 - 300_000_000_000 + time_t(step) * 7919) }
@@ -22,7 +22,7 @@ private func fields(_ parts: tm) -> [Int] {
   ]
 }
 
-@Test func `a year that an int does not hold is refused`() {
+@Test func `a year that does not fit an int is refused`() {
   var time = time_t.max
   var parts = tm()
   #expect(csystem_gmtime_r(&time, &parts) == nil && csystem_errno() == EOVERFLOW)

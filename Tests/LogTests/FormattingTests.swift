@@ -14,7 +14,7 @@ private func line(
   return String(decoding: EventFormatter.line(record).bytes, as: UTF8.self)
 }
 
-@Test func `a line has time level link and words`() {
+@Test func `a line contains time, level, link and text`() {
   #expect(
     line(.notice, .linkUp, link: 3, 3, 1, 16640, node: aliceID)
       == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: "
@@ -33,12 +33,12 @@ private func line(
   #expect(line(.notice, .clockStepped, 5_000_000_000, 2_000_000_000).hasSuffix("the wall clock was stepped by 3 s\n"))
 }
 
-@Test func `text from elsewhere cannot steer the terminal`() {
+@Test func `text from other nodes cannot control the terminal`() {
   let escape = NodeID(high: 0x1B5B_324A_0741_4243, low: 0x7F62_0000_0000_0000)
   #expect(line(.info, .dialFailed, 1, 7, node: escape).hasSuffix("dial 7 over ethernet failed: ?[2J?ABC?b\n"))
 }
 
-@Test func `text is cut between characters`() {
+@Test func `a text is truncated between characters`() {
   #expect(JournalText("123456789012345é") == JournalText("123456789012345" as StaticString))
   #expect(JournalText("12345678901234é") == JournalText("12345678901234é" as StaticString))
   #expect(JournalText("short" as String) == JournalText("short" as StaticString))
@@ -72,7 +72,7 @@ func `an event of another version is shown by its numbers`(_ event: UInt16) {
   }
 }
 
-@Test func `the names that are kept are bounded and the oldest gives way`() {
+@Test func `the number of remembered names is limited, and the oldest name is evicted`() {
   var names = JournalNames()
   for number in 0...UInt64(JournalNames.namesMax) {
     names.note(

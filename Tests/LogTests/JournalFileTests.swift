@@ -20,7 +20,7 @@ import Text
     #expect(try JournalMapping(path: path).newest == 2)
   }
 
-  @Test func `another size makes a new file and the reader of the old one keeps it`() throws {
+  @Test func `another size creates a new file, and a reader of the old file keeps it`() throws {
     let first = try JournalFile(path: path, sizeKiB: 16, level: .info)
     first.journal.record(.notice, .boxStarted, at: .zero, 1)
     let mapping = try JournalMapping(path: path)
@@ -40,7 +40,7 @@ import Text
     withExtendedLifetime(file) {}
   }
 
-  @Test func `a file that is cut while it is written is made anew`() throws {
+  @Test func `a file that is truncated while in use is created again`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.record(.notice, .boxStarted, at: .zero, 1)
     let before = try JournalMapping(path: path)
@@ -56,7 +56,7 @@ import Text
     #expect(after.record(3)?.a == 3)
   }
 
-  @Test func `a file that is removed is made anew with what it held`() throws {
+  @Test func `a removed file is created again with its former content`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.record(.notice, .boxStarted, at: .zero, 1)
     file.restore(at: .zero)
@@ -70,7 +70,7 @@ import Text
     #expect(throws: AccessError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
   }
 
-  @Test func `what is counted is told by its events text`() throws {
+  @Test func `a count of repeats is shown with the text of its event`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     for number in 0..<12 {
       file.journal.record(.info, .frameRefused, at: .zero, link: 3, 200, UInt64(number), node: bobID)
@@ -102,7 +102,7 @@ import Text
     journal.record(.notice, .peerNamed, at: .zero, words.0, words.1, words.2, node: node)
   }
 
-  @Test func `a nodes name stands behind its id also before it was told and after it left`() throws {
+  @Test func `a node's name follows its id, before it was recorded and after the node left`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.record(.notice, .linkUp, at: .zero, link: 3, 3, 1, 4096, node: bobID)
     name(bobID, "bob", file.journal)
@@ -117,7 +117,7 @@ import Text
       ])
   }
 
-  @Test func `the last name of a node counts and steers no terminal`() throws {
+  @Test func `the last name of a node is shown, and cannot control the terminal`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     name(bobID, "bobby", file.journal)
     name(bobID, "b\u{1B}ob", file.journal)
@@ -125,14 +125,14 @@ import Text
     #expect(try lines() == ["peer b0b00000… (b?ob) vanished\n"])
   }
 
-  @Test func `names are no lines of their own nor is their count`() throws {
+  @Test func `records of names and their counts are not shown as lines`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     for _ in 0..<12 { name(bobID, "bob", file.journal) }
     file.journal.recordRepeats(at: .zero, isLast: true)
     #expect(try JournalMapping(path: path).newest == 9 && lines() == [])
   }
 
-  @Test func `what is no journal is named`() throws {
+  @Test func `a file that is no journal is reported with the reason`() throws {
     func text(_ content: String) -> String? {
       let file = fopen(directory.path + "/other", "w")
       fputs(content, file)
@@ -150,7 +150,7 @@ import Text
     } catch { #expect(error.text.contains("has “causeway run” been started")) }
   }
 
-  @Test func `a text of strangers over several records is shown whole`() throws {
+  @Test func `a text from other nodes that spans several records is shown completely`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     // The filler moves the place where the text is split into records: inside a character, or between two characters.
     for filler in 0..<4 {
@@ -164,7 +164,7 @@ import Text
     }
   }
 
-  @Test func `a panic message is read back whole`() throws {
+  @Test func `a panic message is read back completely`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     let message: StaticString = "the number of the counting shall be three, and three the number"
     message.withUTF8Buffer { file.journal.recordText(.fault, .panic, at: .zero, UnsafeRawBufferPointer($0)) }
@@ -175,7 +175,7 @@ import Text
     #expect(EventFormatter.line(2, of: reader) == nil)
   }
 
-  @Test func `a report is read back in one line and bounded`() throws {
+  @Test func `a report is shown on one line of limited length`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     file.journal.report(.warning, at: .zero, "bluetooth", "no adapter")
     file.journal.report(.warning, at: .zero, "bluetooth", String(repeating: "é\n", count: 500))

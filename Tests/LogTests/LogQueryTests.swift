@@ -8,7 +8,7 @@ private func seconds(_ text: String) -> Int64? {
   return nanoseconds / 1_000_000_000
 }
 
-@Test func `since takes spans times and boot`() {
+@Test func `the option since accepts durations, times and boot`() {
   #expect(
     seconds("90s") == 999_910 && seconds("10m") == 999_400 && seconds("2h") == 992_800 && seconds("1d") == 913_600)
   #expect(seconds("1970-01-02") == 86400 && seconds("2026-01-01T00:00:01Z") == 1_767_225_601)
@@ -19,11 +19,11 @@ private func seconds(_ text: String) -> Int64? {
   "", "m", "10", "10x", "-1s", "1.5h", "2026-1-1", "2026-13-01", "2026-01-01T24:00:00Z", "2026-01-01T00:00:00",
   "99999999999s",
 ])
-func `since refuses what it does not know`(_ text: String) {
+func `the option since refuses other values`(_ text: String) {
   #expect(LogQuery.Since.parse(text, now: 0) == nil)
 }
 
-@Test func `the query keeps level time boot and count`() throws {
+@Test func `a query selects by level, time, boot and count`() throws {
   let directory = TemporaryDirectory()
   let file = try JournalFile(path: directory.path + "/journal", sizeKiB: 16, level: .debug)
   for (index, level) in [Level.notice, .debug, .warning, .notice, .debug, .error].enumerated() {
