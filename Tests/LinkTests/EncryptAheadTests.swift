@@ -6,7 +6,7 @@ import Testing
 /// How many bytes a link encrypts before its stream accepts them.
 struct EncryptAheadTests {
   @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .loopback, .bluetoothLE])
-  func `nothing more is taken once enough is ahead`(bearer: BearerKind) throws {
+  func `nothing more is encrypted while enough bytes are unsent`(bearer: BearerKind) throws {
     let ahead = EncryptAhead(over: bearer)
     #expect(ahead.room(unsent: ahead.enough) == nil)
     let room = try #require(ahead.room(unsent: ahead.enough - 1))
@@ -14,7 +14,7 @@ struct EncryptAheadTests {
   }
 
   @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .loopback, .bluetoothLE])
-  func `there is room for the longest frame of the bearer whenever there is room`(bearer: BearerKind) throws {
+  func `the room for encrypted bytes is never smaller than the bearer's longest frame`(bearer: BearerKind) throws {
     let ahead = EncryptAhead(over: bearer)
     let longest = FrameHeader.byteCount + Link.payloadBytesMax(over: bearer)
     for unsent in 0..<ahead.enough {
@@ -25,7 +25,7 @@ struct EncryptAheadTests {
     }
   }
 
-  @Test func `a slow bearer takes one frame when the kernel has the one before, a fast one what there is room for`() {
+  @Test func `a slow bearer encrypts one frame ahead, and a fast one as many as fit`() {
     let slow = EncryptAhead(over: .bluetoothLE), fast = EncryptAhead(over: .ethernet)
     #expect(slow.limit == FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE) && slow.enough == 1)
     let last = EncryptAhead.bytesMax - Limits.frameBytesMax

@@ -7,7 +7,7 @@ import Testing
 // The number of flows has no separate limit. But each flow holds at least one block, and each neighbour has a share of
 // the blocks.
 
-@Test func `a neighbour has as many flows as it may hold blocks`() {
+@Test func `a neighbour has at most as many flows as blocks`() {
   let queue = Queue()
   let most = Limits.linkQueueBytesMax / 2 / Limits.queueBlockBytes
   for source in 0..<most { #expect(queue.append([1], .bulk, source: UInt64(source + 1), from: 3)) }
@@ -18,7 +18,7 @@ import Testing
   #expect(queue.append([1], .bulk, source: 1000, from: 3))
 }
 
-@Test func `there are flows for almost all blocks`() {
+@Test func `the pool has enough flow records for almost all blocks`() {
   let queues = Queue.family(64)
   var waiting = 0
   for round in 0..<40 as Range<UInt64> {
@@ -36,7 +36,7 @@ import Testing
 /// A relay forwards many flows, each with one waiting frame at a time. Beside the relay, `hostile` other neighbours
 /// open new flows all the time.
 @Test(arguments: [(60, 0), (65, 0), (200, 0), (60, 3), (65, 1), (100, 1)])
-func `a relay with many flows loses nothing and keeps its turn`(flows: Int, hostile: Int) {
+func `a relay with many flows loses no frame and keeps its share`(flows: Int, hostile: Int) {
   let queue = Queue()
   queue.frameBytesMax = 4144
   let payload = [UInt8](repeating: 0, count: 1000)
@@ -66,7 +66,7 @@ func `a relay with many flows loses nothing and keeps its turn`(flows: Int, host
 }
 
 /// One neighbour sends a flow of its own, and also relays as many flows as find room. A second neighbour has one flow.
-@Test func `what a neighbour sends itself takes turns with all that it relays`() {
+@Test func `a neighbour's own frames take turns with all frames that it relays`() {
   let queue = Queue()
   queue.frameBytesMax = 4144
   var next: UInt64 = 1000
@@ -87,7 +87,7 @@ func `a relay with many flows loses nothing and keeps its turn`(flows: Int, host
   #expect(parts[0] > 0.23 && parts[1] > 0.48 && parts[2] > 0.23, "\(parts)")
 }
 
-@Test(arguments: [1, 40]) func `a neighbours longest frame finds room however much it relays`(links: Int) {
+@Test(arguments: [1, 40]) func `a neighbour's own longest frame finds room however much it relays`(links: Int) {
   let queues = Queue.family(links)
   for source in 0..<2000 {
     for queue in queues { _ = queue.append([1], .bulk, source: UInt64(source + 10), from: 3, isRelayed: true) }
@@ -107,7 +107,7 @@ func `a relay with many flows loses nothing and keeps its turn`(flows: Int, host
   for _ in 0..<512 { #expect(queues[0].append([1], .bulk, source: 3, from: 3)) }
 }
 
-@Test func `what a neighbour relays takes no room of its own realtime frames`() {
+@Test func `frames that a neighbour relays do not evict its own realtime frames`() {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 8000)
   for _ in 0..<4 { #expect(queue.append(payload, .realtime, source: 3, from: 3)) }

@@ -32,7 +32,7 @@ private let three = [
   frame(.goodbye, from: node, [9]),
 ]
 
-@Test func `a stream cut in two anywhere gives the same frames`() throws {
+@Test func `a stream split anywhere yields the same frames`() throws {
   let stream = three.flatMap { $0 }
   for place in 0...stream.count {
     try withInbox { inbox in
@@ -42,14 +42,14 @@ private let three = [
   }
 }
 
-@Test func `a stream that comes byte by byte gives the same frames`() throws {
+@Test func `a stream that arrives byte by byte yields the same frames`() throws {
   try withInbox { inbox in
     let found = try cut(three.flatMap { $0 }.map { [$0] }, with: &inbox)
     #expect(found == three)
   }
 }
 
-@Test func `the longest frame passes whole and in pieces`() throws {
+@Test func `the longest frame is received as a whole and in pieces`() throws {
   let longest = frame(.segment, from: node, [UInt8](repeating: 5, count: Limits.framePayloadBytesMax))
   try withInbox { inbox in
     let found = try cut([longest], with: &inbox)
@@ -59,13 +59,13 @@ private let three = [
   }
 }
 
-@Test func `a stream that loses its marker is an unknown version`() {
+@Test func `a stream without the frame marker is refused as an unknown version`() {
   withInbox { inbox in
     #expect(refusal { () throws(FrameError) in _ = try cut([three[0] + [0x17]], with: &inbox) } == .unknownVersion)
   }
 }
 
-@Test func `a too long frame is refused before it is kept`() {
+@Test func `a frame that is too long is refused before it is stored`() {
   let head = hex("81 20 00 01 00 00 4101")
   withInbox { inbox in
     #expect(refusal { () throws(FrameError) in _ = try cut([head], with: &inbox) } == .overLength)
@@ -75,7 +75,7 @@ private let three = [
   }
 }
 
-@Test func `a frame that was begun can be forgotten`() throws {
+@Test func `a partly received frame can be discarded`() throws {
   try withInbox { inbox in
     let begun = try cut([[UInt8](three[1].prefix(60))], with: &inbox)
     #expect(begun == [])
@@ -85,7 +85,7 @@ private let three = [
   }
 }
 
-@Test func `no bytes are no frame`() throws {
+@Test func `empty input yields no frame`() throws {
   try withInbox { inbox in
     let found = try cut([[]], with: &inbox)
     #expect(found == [])

@@ -11,7 +11,7 @@ import Testing
   #expect(queue.popAll().map(\.payload) == [[0], [1], [2], [3]])
 }
 
-@Test func `a routed frame that says it is control is interactive`() {
+@Test func `a routed frame with control priority is queued as interactive`() {
   let queue = Queue()
   #expect(queue.append([9], .control) && queue.append([2], .realtime) && queue.appendControl([1]))
   #expect(queue.popAll().map(\.payload) == [[1], [2], [9]])
@@ -23,7 +23,7 @@ import Testing
   #expect(queue.popAll().map { Int($0.payload[0]) } == Array(0..<100))
 }
 
-@Test func `frames of every length leave as they came`() {
+@Test func `frames of every length leave the queue unchanged`() {
   let queue = Queue()
   var random = SeededRandom(seed: 4)
   for length in Array(1...100) + [1999, 2000, 2001, 2047, 2048, 2049, 4048, 16_639, 16_640] {
@@ -42,7 +42,7 @@ import Testing
   #expect(queue.isEmpty)
 }
 
-@Test func `no more is popped at once than the links longest frame`() {
+@Test func `one pop returns at most the bytes of the link's longest frame`() {
   let queue = Queue()
   queue.frameBytesMax = 4144
   for _ in 0..<10 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk)) }
@@ -51,20 +51,20 @@ import Testing
   #expect(queue.pop(100_000).count == 84 * 49)
 }
 
-@Test func `no more frames are popped at once than the caller takes`() {
+@Test func `one pop returns at most the frames that the caller accepts`() {
   let queue = Queue()
   #expect(queue.append([1], .interactive) && queue.append([2], .bulk) && queue.appendControl([3]))
   let popped = (0..<4).map { _ in frames(in: queue.pop(1000, framesMax: 1)).map(\.payload) }
   #expect(popped == [[[3]], [[1]], [[2]], []])
 }
 
-@Test func `a less urgent frame does not overtake one that does not fit`() {
+@Test func `a less urgent frame does not overtake a frame that does not fit`() {
   let queue = Queue()
   #expect(queue.append([UInt8](repeating: 1, count: 1000), .interactive) && queue.append([2], .bulk))
   #expect(queue.pop(500).isEmpty)
 }
 
-@Test func `an emptied queue holds nothing`() {
+@Test func `removing all frames frees all blocks`() {
   let queue = Queue()
   for priority in [FramePriority.bulk, .interactive, .realtime] {
     for source in 1...3 { #expect(queue.append([1], priority, source: UInt64(source))) }
@@ -75,7 +75,7 @@ import Testing
   #expect(queue.freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
 }
 
-@Test func `own frames are counted apart`() {
+@Test func `the node's own frames are counted separately`() {
   let queue = Queue()
   #expect(queue.append([1], .bulk, from: 3) && queue.append([1, 2], .bulk, from: FramePool.ownIngress))
   #expect(queue.byteCount(.bulk) == 49 + 50 && queue.ownByteCount(.bulk) == 50)
@@ -100,7 +100,7 @@ import Testing
   #expect(ratio > 0.9 && ratio < 1.1, "\(bytes)")
 }
 
-@Test func `a flow that comes later waits for no more than one turn of each other`() {
+@Test func `a new flow waits for at most one turn of each other flow`() {
   let queue = Queue()
   queue.frameBytesMax = 4144
   for source in 1...3 {
@@ -115,7 +115,7 @@ import Testing
   #expect(before <= 3)
 }
 
-@Test func `every flow sends its share however many there are`() {
+@Test func `every flow sends its share, however many flows there are`() {
   let queue = Queue()
   queue.frameBytesMax = 549
   for source in 1...20 {
@@ -131,7 +131,7 @@ import Testing
 }
 
 /// A neighbour gains nothing by inventing flows, because the source and destination of a frame are not proven.
-@Test(arguments: [1, 7, 64]) func `a neighbour gets no more for many flows than for one`(flows: Int) {
+@Test(arguments: [1, 7, 64]) func `a neighbour with many flows gets no more than a neighbour with one`(flows: Int) {
   let queue = Queue()
   queue.frameBytesMax = 4144
   let payload = [UInt8](repeating: 0, count: 1000)
@@ -162,7 +162,7 @@ import Testing
 }
 
 /// Greedy and modest flows come from the same neighbour, for example from a relay in front of their sources.
-@Test func `a flow finds room beside many greedy ones of the same neighbour`() {
+@Test func `a flow finds room beside many greedy flows of the same neighbour`() {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 1000)
   for _ in 0..<100 {
@@ -171,7 +171,7 @@ import Testing
   #expect((0..<3).allSatisfy { _ in queue.append(payload, .bulk, source: 99, from: 1) })
 }
 
-@Test func `this nodes own frames take turns with those of its neighbours`() {
+@Test func `the node's own frames take turns with those of its neighbours`() {
   let queue = Queue()
   queue.frameBytesMax = 549
   let payload = [UInt8](repeating: 0, count: 500)
@@ -189,7 +189,7 @@ import Testing
 
 /// The queue groups waiting frames by the neighbour that sent them. Groups appear and disappear on several links. No
 /// frame is lost, and each group is freed.
-@Test func `as many groups as flows come and go`() {
+@Test func `groups of frames are created and freed as flows begin and end`() {
   let queues = Queue.family(8)
   for round in 0..<40 {
     for ingress in 0...64 {
@@ -201,7 +201,7 @@ import Testing
   }
 }
 
-@Test func `a class that was passed over for long gets one frame through`() {
+@Test func `a priority that was passed over for long sends one frame`() {
   let queue = Queue()
   for number in 0..<10 { #expect(queue.append([3, UInt8(number)], .bulk)) }
   var sent = 0
@@ -222,7 +222,7 @@ import Testing
 // MARK: Quotas
 
 @Test(arguments: [(FramePriority.interactive, 65_536), (.bulk, 262_144)])
-func `a flow holds no more than its class allows`(priority: FramePriority, bytes: Int) {
+func `a flow holds at most the bytes that its priority allows`(priority: FramePriority, bytes: Int) {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 4096 - 48)
   for _ in 0..<bytes / 4096 { #expect(queue.append(payload, priority)) }
@@ -232,20 +232,20 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   #expect(queue.byteCount(priority) == bytes + 49)
 }
 
-@Test func `a flow holds no more than a thousand frames`() {
+@Test func `a flow holds at most a thousand frames`() {
   let queue = Queue()
   for _ in 0..<Limits.flowFramesMax { #expect(queue.append([1], .bulk)) }
   #expect(!queue.append([1], .bulk) && queue.drops[.flowQuota] == 1)
 }
 
-@Test func `of realtime frames the oldest give way`() {
+@Test func `the oldest realtime frames are dropped first`() {
   let queue = Queue()
   for number in 0..<40 { #expect(queue.append([UInt8(number)] + [UInt8](repeating: 0, count: 4000), .realtime)) }
   #expect(queue.popAll().map(\.payload[0]) == Array(32..<40))
   #expect(queue.drops[.overtaken] == 32 && queue.drops.sum == 32)
 }
 
-@Test func `what must arrive takes the room of realtime frames`() {
+@Test func `reliable frames take the room of realtime frames`() {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 8000)
   for source in 1...4 {
@@ -260,7 +260,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   #expect(queue.drops[.linkQuota] == UInt64(300 - accepted))
 }
 
-@Test func `a neighbour that does not read costs no more than its links quota`() {
+@Test func `a neighbour that does not read uses at most the quota of its link`() {
   let queue = Queue()
   for source in 1...40 {
     for _ in 0..<20 {
@@ -272,7 +272,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   #expect(queue.drops[.linkQuota] > 0)
 }
 
-@Test func `one neighbour holds no more than its quota over all links`() {
+@Test func `one neighbour holds at most its quota over all links`() {
   let queues = Queue.family(8)
   for queue in queues {
     for source in 1...8 {
@@ -284,7 +284,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   #expect(queues[0].drops[.neighbourQuota] > 0)
 }
 
-@Test func `who comes last soon has as much room as each of the greedy`() {
+@Test func `a late neighbour soon has as much room as each greedy one`() {
   let queues = Queue.family(30)
   let payload = [UInt8](repeating: 0, count: 16_640)
   for _ in 0..<200 {
@@ -317,7 +317,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   #expect(pool.heldBytes(by: 63) > average * 7 / 10)
 }
 
-@Test func `whether there is room is known before a frame is made`() {
+@Test func `the room for a frame is known before the frame is built`() {
   let queue = Queue()
   #expect(queue.hasRoom(for: 3))
   var count = 0
@@ -334,7 +334,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   #expect(queue.hasRoom(for: 3))
 }
 
-@Test func `control frames have a reserve that nobody else takes`() {
+@Test func `control frames have a reserve that no other frame uses`() {
   let queues = Queue.family(40)
   for ingress in 0..<40 {
     for queue in queues {
@@ -347,7 +347,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   }
 }
 
-@Test func `a control reserve that is full drops the frame`() {
+@Test func `a full control reserve drops the frame`() {
   let queue = Queue()
   var count = 0
   while queue.appendControl([UInt8](repeating: 1, count: 8)) { count += 1 }
@@ -358,7 +358,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
 
 /// Frames of all lengths come and go on several links in random order. Each frame leaves unchanged, and at the end the
 /// complete pool is free.
-@Test func `the pool loses nothing and mixes nothing up`() {
+@Test func `the pool loses no frame and mixes no frames up`() {
   let queues = Queue.family(4)
   var random = SeededRandom(seed: 11)
   var waiting: [[UInt64: [UInt8]]] = Array(repeating: [:], count: 4)
@@ -389,7 +389,7 @@ func `a flow holds no more than its class allows`(priority: FramePriority, bytes
   #expect((0...64).allSatisfy { queues[0].heldBytes(by: $0) == 0 })
 }
 
-@Test func `what is given back is taken again first`() {
+@Test func `the block that was freed last is used first`() {
   // A long sequence of single frames touches no more memory than the longest frame needs.
   let queue = Queue()
   for _ in 0..<1000 {

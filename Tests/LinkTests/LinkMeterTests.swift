@@ -17,18 +17,18 @@ private func run(_ meter: inout LinkMeter, _ bytesPerSecond: Int, from: Instant,
 }
 
 @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .bluetoothLE, .loopback])
-func `a link that was not measured costs what its bearer does`(bearer: BearerKind) {
+func `a link without measurements has the cost of its bearer`(bearer: BearerKind) {
   #expect(LinkMeter(bearer).cost == bearer.cost)
 }
 
 @Test(arguments: [(1_300_000, 100), (640_000, 1600), (1_270_000, 800), (80_000, 12_800)])
-func `a link costs more when it takes eight times as long as usual`(bytesPerSecond: Int, cost: UInt16) {
+func `a link that is eight times slower than usual has a higher cost`(bytesPerSecond: Int, cost: UInt16) {
   var meter = LinkMeter(.wifi)
   _ = run(&meter, bytesPerSecond, from: start, for: .seconds(6))
   #expect(meter.cost == cost)
 }
 
-@Test func `a link is not slow before eight measurements`() {
+@Test func `a link needs eight measurements before its cost rises`() {
   var meter = LinkMeter(.wifi)
   let now = run(&meter, 100_000, from: start, for: .seconds(4))
   #expect(meter.cost == 100)
@@ -36,13 +36,13 @@ func `a link costs more when it takes eight times as long as usual`(bytesPerSeco
   #expect(meter.cost > 5000)
 }
 
-@Test func `a fast link costs what is usual`() {
+@Test func `a fast link has the usual cost`() {
   var meter = LinkMeter(.wifi)
   _ = run(&meter, 100_000_000, from: start, for: .seconds(20))
   #expect(meter.cost == 100)
 }
 
-@Test func `a link that is slow for a while costs the same`() {
+@Test func `a link that is slow for a short time keeps its cost`() {
   var meter = LinkMeter(.wifi)
   var now = start
   for _ in 0..<20 {
@@ -52,7 +52,7 @@ func `a link costs more when it takes eight times as long as usual`(bytesPerSeco
   }
 }
 
-@Test func `a slow link costs the usual again when it takes less than half of its factor`() {
+@Test func `a slow link regains the usual cost when its slowness falls below half of its factor`() {
   var meter = LinkMeter(.wifi)
   var now = run(&meter, 1_200_000, from: start, for: .seconds(6))
   #expect(meter.cost == 800)
@@ -63,13 +63,13 @@ func `a link costs more when it takes eight times as long as usual`(bytesPerSeco
   #expect(meter.cost == 100)
 }
 
-@Test func `a link that rests between frames is not measured`() {
+@Test func `a link with idle time between frames is not measured`() {
   var meter = LinkMeter(.wifi)
   for step in 0..<1000 { _ = meter.sent(1000, isBusy: false, now: start + .milliseconds(UInt64(step) * 10)) }
   #expect(meter.cost == 100)
 }
 
-@Test func `what fills the buffers below is not measured`() {
+@Test func `bytes that fill the buffers below the link are not measured`() {
   var meter = LinkMeter(.bluetoothLE)
   var now = start
   // In each round the buffers below the link accept 200 kB at once. After that, the radio drains these buffers at its
@@ -83,7 +83,7 @@ func `a link costs more when it takes eight times as long as usual`(bytesPerSeco
   #expect(meter.cost == LinkMeter.costMax)
 }
 
-@Test func `a slow link that nothing measures gets its chance after five minutes`() {
+@Test func `an unmeasured slow link regains a lower cost after five minutes`() {
   var meter = LinkMeter(.wifi)
   let end = run(&meter, 102_400, from: start, for: .seconds(10))
   #expect(meter.cost == 6400)
@@ -104,7 +104,7 @@ func `a link costs more when it takes eight times as long as usual`(bytesPerSeco
   #expect(meter.cost == 100)
 }
 
-@Test func `a cost leaves room for quarantine above it`() {
+@Test func `the highest cost is below the cost of a quarantined link`() {
   var meter = LinkMeter(.bluetoothLE)
   _ = run(&meter, 3_000, from: start, for: .seconds(100))
   #expect(meter.cost == LinkMeter.costMax)

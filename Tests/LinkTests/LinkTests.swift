@@ -63,7 +63,7 @@ private final class Bench {
 
 // MARK: Parked
 
-@Test func `a parked link that is dialled again says hello before what waits`() {
+@Test func `a parked link that is dialled again sends hello before queued frames`() {
   let bench = Bench(bearer: .bluetoothLE)
   _ = bench.comeUp()
   bench.link.park(retryAfterSeconds: 0, local: here, now: start)
@@ -85,7 +85,7 @@ private final class Bench {
 
 // MARK: Hello
 
-@Test func `a link opens with a hello that says who this node is`() throws {
+@Test func `a link begins with a hello that contains the node's id`() throws {
   let bench = Bench()
   let sent = bench.sent()
   #expect(bench.link.state == .opening && sent.count == 1)
@@ -98,7 +98,7 @@ private final class Bench {
 @Test(arguments: [
   (BearerKind.bluetoothLE, 4096 as UInt16), (.wifi, 16_640), (.wifiDirect, 16_640), (.ethernet, 16_640),
   (.loopback, 16_640),
-]) func `a hello states the frame length of its bearer`(bearer: BearerKind, payloadBytesMax: UInt16) throws {
+]) func `a hello contains the frame length of its bearer`(bearer: BearerKind, payloadBytesMax: UInt16) throws {
   let hello = try Hello(bytes: #require(Bench(bearer: bearer).sent().first).payload)
   #expect(hello.payloadBytesMax == payloadBytesMax)
 }
@@ -112,7 +112,7 @@ private final class Bench {
   #expect(bench.link.peerCapabilities == .bypass)
 }
 
-@Test func `the link takes the shorter of both frame lengths`() {
+@Test func `the link uses the shorter one of both frame lengths`() {
   let low = Bench(bearer: .bluetoothLE)
   _ = low.receive(.hello, helloPayload(there, payloadBytesMax: 16_640))
   #expect(low.link.payloadBytesMax == 4096)
@@ -133,13 +133,13 @@ private final class Bench {
   #expect(try bench.closed() == .identityMismatch)
 }
 
-@Test func `a hello without a common version closes the link with a goodbye that says so`() throws {
+@Test func `a hello without a common version closes the link with that reason`() throws {
   let bench = Bench()
   #expect(bench.receive(.hello, [2, 2] + helloPayload(there).dropFirst(2)) == .unknownVersion)
   #expect(try bench.closed() == .unsupportedVersion)
 }
 
-@Test func `a broken hello closes the link with a goodbye`() throws {
+@Test func `a malformed hello closes the link with a goodbye`() throws {
   let bench = Bench()
   #expect(bench.receive(.hello, [UInt8](helloPayload(there).prefix(20))) == .truncated)
   #expect(try bench.closed() == .protocolError)
@@ -152,7 +152,7 @@ private final class Bench {
   #expect(bench.link.state == .up && bench.link.peerEpoch == 9)
 }
 
-@Test func `a link without hello times out with a goodbye`() throws {
+@Test func `a link without a hello times out with a goodbye`() throws {
   let bench = Bench()
   _ = bench.sent()
   #expect(bench.link.deadline == start + .seconds(5))
@@ -168,14 +168,14 @@ private final class Bench {
 
 // MARK: Liveness
 
-@Test func `a link that comes up pings at once`() {
+@Test func `a link that comes up sends a ping at once`() {
   let bench = Bench()
   _ = bench.sent()
   _ = bench.receive(.hello, helloPayload(there))
   #expect(bench.sent().map(\.header.knownType) == [.ping])
 }
 
-@Test func `a ping is answered with its own bytes`() {
+@Test func `a pong contains the bytes of its ping`() {
   let bench = Bench()
   _ = bench.comeUp()
   #expect(bench.receive(.ping, [1, 2, 3, 4, 5, 6, 7, 8]) == nil)
@@ -184,7 +184,7 @@ private final class Bench {
   #expect(sent.first?.header.source == here)
 }
 
-@Test func `a ping of another length or before hello is unexpected`() {
+@Test func `a ping of another length, or before hello, is unexpected`() {
   let bench = Bench()
   #expect(bench.receive(.ping, [UInt8](repeating: 0, count: 8)) == .unexpected)
   _ = bench.comeUp()
@@ -193,7 +193,7 @@ private final class Bench {
   #expect(bench.sent().isEmpty)
 }
 
-@Test func `a pong gives the round trip`() {
+@Test func `a pong yields the round-trip time`() {
   let bench = Bench()
   let ping = bench.comeUp()
   #expect(bench.link.roundTrip == TimeSpan(nanoseconds: 0))
@@ -201,7 +201,7 @@ private final class Bench {
   #expect(bench.link.roundTrip == .milliseconds(42))
 }
 
-@Test func `a link is proven when a pong came and it is up for two seconds`() {
+@Test func `a link is proven after a pong and two seconds up`() {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping, at: start + .milliseconds(42))
@@ -218,7 +218,7 @@ private final class Bench {
   #expect(!bench.link.isProven)
 }
 
-@Test func `a pong nobody asked for is unexpected`() {
+@Test func `a pong without a matching ping is unexpected`() {
   let bench = Bench()
   let ping = bench.comeUp()
   #expect(bench.receive(.pong, ping.dropLast() + [ping[7] ^ 1], at: start + .seconds(1)) == .unexpected)
@@ -234,7 +234,7 @@ private final class Bench {
   #expect(bench.link.roundTrip == .milliseconds(42))
 }
 
-@Test func `a silent link pings and then dies`() throws {
+@Test func `a silent link sends pings and then closes`() throws {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping, at: start + .milliseconds(1))
@@ -251,7 +251,7 @@ private final class Bench {
   #expect(try bench.closed() == .timedOut)
 }
 
-@Test func `whatever is heard keeps a link alive`() {
+@Test func `any received bytes keep a link alive`() {
   let bench = Bench()
   _ = bench.comeUp()
   bench.link.noteReceived(1, now: start + .seconds(9))
@@ -259,7 +259,7 @@ private final class Bench {
   #expect(bench.link.state == .up)
 }
 
-@Test func `a ping may go early with others`() {
+@Test func `a ping that is due soon is sent early`() {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping)
@@ -269,7 +269,7 @@ private final class Bench {
   #expect(bench.sent().map(\.header.knownType) == [.ping])
 }
 
-@Test func `a timeout before its time does nothing`() {
+@Test func `a timeout before its deadline does nothing`() {
   let bench = Bench()
   _ = bench.comeUp()
   bench.link.handleTimeout(local: here, now: start + .milliseconds(2199))
@@ -278,7 +278,7 @@ private final class Bench {
 
 // MARK: The end
 
-@Test func `closing drops what waits and says goodbye`() throws {
+@Test func `closing drops queued frames and sends a goodbye`() throws {
   let bench = Bench()
   _ = bench.comeUp()
   let header = FrameHeader(type: .segment, priority: .bulk, payloadByteCount: 1, source: here, identifier: 1)
@@ -293,7 +293,7 @@ private final class Bench {
   #expect(bench.link.state == .closed(.full))
 }
 
-@Test func `the first reason to close stays`() {
+@Test func `the first reason to close is kept`() {
   let bench = Bench()
   bench.link.close(.shutdown, retryAfterSeconds: 0, local: here)
   bench.link.close(.full, retryAfterSeconds: 9, local: here)
@@ -301,7 +301,7 @@ private final class Bench {
   #expect(bench.sent().count == 1)
 }
 
-@Test func `a goodbye closes the link and tells how long to stay away`() {
+@Test func `a goodbye closes the link and states how long not to dial`() {
   let bench = Bench()
   _ = bench.comeUp()
   #expect(bench.receive(.goodbye, hex("03 00 001e")) == nil)
@@ -310,21 +310,21 @@ private final class Bench {
 }
 
 @Test(arguments: [FrameType.advertisement, .segment, .acknowledgement, .datagram, .reset])
-func `a frame that is not between neighbours is unexpected`(type: FrameType) {
+func `a frame type that neighbours do not exchange is unexpected`(type: FrameType) {
   let bench = Bench()
   _ = bench.comeUp()
   #expect(bench.receive(type, [UInt8](repeating: 0, count: 100)) == .unexpected)
   #expect(bench.link.state == .up)
 }
 
-@Test func `a reset link is idle and forgets its frames`() {
+@Test func `a reset link is idle and has no frames`() {
   let bench = Bench()
   bench.link.reset()
   #expect(bench.link.state == .idle && bench.link.peer == .none)
   #expect(!bench.link.hasFrames && bench.link.deadline == .never)
 }
 
-@Test func `a link opened again knows nothing of the former one`() {
+@Test func `a link that is opened again keeps no state of the former one`() {
   let bench = Bench()
   let ping = bench.comeUp()
   _ = bench.receive(.pong, ping, at: start + .milliseconds(42))

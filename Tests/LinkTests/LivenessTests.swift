@@ -33,7 +33,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
 @Test(arguments: [
   (BearerKind.ethernet, 2200 as UInt64, 2900 as UInt64), (.loopback, 2200, 2900), (.wifi, 3000, 5000),
   (.wifiDirect, 3000, 5000), (.bluetoothLE, 3000, 5000),
-]) func `a silent neighbour is pinged once and then dead`(bearer: BearerKind, ping: UInt64, death: UInt64) {
+]) func `a silent neighbour is pinged once and then counts as dead`(bearer: BearerKind, ping: UInt64, death: UInt64) {
   let (pings, dead) = silence(answering(bearer, within: 5))
   #expect(pings == [ping] && dead == death)
   #expect(Liveness.unnoticedMax(over: bearer) == .milliseconds(death))
@@ -53,11 +53,11 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(silence(liveness).death == 2900)
 }
 
-@Test func `no neighbour has more than seven seconds to answer`() {
+@Test func `a neighbour has at most seven seconds to answer`() {
   #expect(silence(answering(.wifi, within: 60_000)).death == 10_000)
 }
 
-@Test func `what is heard instead of an answer counts`() {
+@Test func `any received bytes count as an answer`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   liveness.noteReceived(now: start + .milliseconds(600))
@@ -78,7 +78,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(pings == [15, 30])
 }
 
-@Test func `a node that was late itself pings once more before it decidesOnMembers`() {
+@Test func `a node that was late itself pings once more before it declares the neighbour dead`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   let late = start + .milliseconds(700 + 251)
@@ -88,7 +88,7 @@ private func answering(_ bearer: BearerKind, within milliseconds: UInt64) -> Liv
   #expect(first == .ping && then == [.nothing, .death])
 }
 
-@Test func `a node that is always late decidesOnMembers after three pings`() {
+@Test func `a node that is always late declares the neighbour dead after three pings`() {
   var liveness = answering(.ethernet, within: 5)
   liveness.pingSent(now: start)
   var now = start

@@ -58,7 +58,7 @@ private final class Bench {
 }
 
 @Suite struct StallTests {
-  @Test func `a neighbour whose ping cannot leave has twenty seconds, over Bluetooth LE alone`() {
+  @Test func `over Bluetooth LE a neighbour whose ping cannot be sent has twenty seconds`() {
     let deaths: [(BearerKind, UInt64)] = [(.bluetoothLE, 23_000), (.bluetoothClassic, 5_000), (.wifi, 5_000)]
     for (bearer, death) in deaths {
       let bench = Bench(bearer)
@@ -67,19 +67,19 @@ private final class Bench {
     }
   }
 
-  @Test func `a ping that waits in the queue has not left either`() {
+  @Test func `a ping that waits in the queue does not count as sent`() {
     let bench = Bench(.bluetoothLE)
     // The first timeout, at 5 s, finds the ping still in the queue. The 20 s begin then.
     #expect(bench.pass(to: .seconds(100)) == 25_000)
   }
 
-  @Test func `a neighbour that was asked and says nothing is dead after five seconds`() {
+  @Test func `a neighbour that does not answer a sent ping is dead after five seconds`() {
     let bench = Bench(.bluetoothLE)
     #expect(bench.pass(to: .seconds(100)) { _ in _ = bench.pop() } == 5_000)
     #expect(!bench.link.isStalled && bench.link.stalledSpan(now: start + .seconds(5)) == .seconds(0))
   }
 
-  @Test func `a link says that it is stalled when it would be dead elsewhere`() {
+  @Test func `a link reports a stall when it would be dead over another bearer`() {
     let bench = Bench(.bluetoothLE)
     bench.isHeld = true
     #expect(bench.pass(to: .milliseconds(4_999)) == nil && !bench.link.isStalled)
@@ -87,7 +87,7 @@ private final class Bench {
     #expect(bench.link.stalledSpan(now: start + .seconds(10)) == .seconds(7))
   }
 
-  @Test func `a neighbour that takes frames again has as long as any to answer`() {
+  @Test func `a neighbour that accepts frames again has the usual time to answer`() {
     let bench = Bench(.bluetoothLE)
     bench.isHeld = true
     #expect(bench.pass(to: .seconds(18)) == nil)
@@ -99,7 +99,7 @@ private final class Bench {
     #expect(bench.pass(to: .seconds(21)) == nil && bench.link.state == .up)
   }
 
-  @Test func `who takes the last bytes as its time ends is asked once more`() {
+  @Test func `a neighbour that accepts the last bytes just before its deadline is pinged once more`() {
     let bench = Bench(.bluetoothLE)
     bench.isHeld = true
     #expect(bench.pass(to: .seconds(22)) == nil)
@@ -108,7 +108,7 @@ private final class Bench {
     #expect(bench.pass(to: .seconds(100)) == 30_000)
   }
 
-  @Test func `who takes a little now and then is not stalled for twenty seconds`() {
+  @Test func `a neighbour that accepts a few bytes now and then has twenty seconds for each`() {
     let bench = Bench(.bluetoothLE)
     bench.isHeld = true
     var took = 0
@@ -122,7 +122,7 @@ private final class Bench {
     #expect(death == 27_000)
   }
 
-  @Test func `a neighbour that talks and takes nothing is dead, too`() throws {
+  @Test func `a neighbour that sends but accepts no frames is dead, too`() throws {
     let bench = Bench(.bluetoothLE)
     bench.isHeld = true
     var death: UInt64?
@@ -138,7 +138,7 @@ private final class Bench {
     #expect(frames(in: bench.pop()).map(\.header.knownType) == [.goodbye])
   }
 
-  @Test func `a neighbour that talks and takes a little now and then keeps its link`() {
+  @Test func `a neighbour that sends and accepts a few bytes now and then keeps its link`() {
     let bench = Bench(.bluetoothLE)
     bench.isHeld = true
     for second in 1...60 as ClosedRange<UInt64> {

@@ -69,7 +69,7 @@ private func sealedFrame(_ payload: Int) -> [UInt8] {
 }
 
 struct StreamDemultiplexerTests {
-  @Test func `units are the same at every split`() {
+  @Test func `a stream yields the same units at every split`() {
     let stream = record(22, 7) + sealedFrame(3) + sealedFrame(1) + record(23, 0) + record(23, 20) + sealedFrame(300)
     let whole = demultiplex([stream])
     #expect(
@@ -84,7 +84,7 @@ struct StreamDemultiplexerTests {
     #expect(demultiplex(stream.map { [$0] }) == whole)
   }
 
-  @Test func `records in a row are one piece`() throws {
+  @Test func `consecutive records are one piece`() throws {
     let stream = record(22, 7) + record(20, 1) + record(23, 16640)
     var demultiplexer = StreamDemultiplexer()
     let piece = try next(&demultiplexer, stream)
@@ -93,32 +93,32 @@ struct StreamDemultiplexerTests {
     #expect(isBetweenUnits)
   }
 
-  @Test func `the longest units pass`() {
+  @Test func `records and sealed frames of maximum length are accepted`() {
     #expect(demultiplex([record(23, 16640), sealedFrame(16640)]).refusal == nil)
   }
 
   @Test(arguments: [1, 2, 3, 4])
-  func `a record longer than TLS allows is refused at its header`(split: Int) {
+  func `a record longer than TLS allows is refused by its header`(split: Int) {
     let header: [UInt8] = [23, 3, 3, 65, 1]
     #expect(demultiplex([Array(header[..<split]), Array(header[split...])]).refusal == .recordTooLong)
   }
 
-  @Test func `a sealed frame longer than a frame is refused at its length`() {
+  @Test func `a sealed frame longer than the limit is refused by its length`() {
     #expect(demultiplex([Array(sealedFrame(16641)[..<8])]).refusal == .sealedTooLong)
     #expect(demultiplex([Array(sealedFrame(0xFFFF)[..<8])]).refusal == .sealedTooLong)
   }
 
-  @Test func `a sealed frame without payload is refused`() {
+  @Test func `a sealed frame without a payload is refused`() {
     #expect(demultiplex([sealedFrame(0)]).refusal == .sealedEmpty)
   }
 
-  @Test func `every other first byte is refused`() {
+  @Test func `any other first byte is refused`() {
     for first in UInt8.min...UInt8.max where !(20...23).contains(first) && first != 0x81 {
       #expect(demultiplex([[first, 0, 0, 0, 0, 0, 0, 0]]).refusal == .unknownFirstByte)
     }
   }
 
-  @Test func `good records before a bad one are handed over`() {
+  @Test func `valid records before an invalid one are delivered`() {
     let good = record(23, 4)
     let tooLong = demultiplex([good + [23, 3, 3, 0xFF, 0xFF]])
     #expect(tooLong == Transcript(units: [String(repeating: "r", count: 9)], refusal: .recordTooLong))
@@ -135,7 +135,7 @@ struct StreamDemultiplexerTests {
     }
   }
 
-  @Test func `empty input is nothing`() throws {
+  @Test func `empty input yields nothing`() throws {
     var demultiplexer = StreamDemultiplexer()
     let piece = try next(&demultiplexer, [])
     #expect(piece == nil)
