@@ -39,7 +39,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
 
 // MARK: The whole advertisement
 
-@Test func `an advertisement is written byte for byte as the protocol says`() {
+@Test func `an advertisement is encoded byte for byte as the protocol specifies`() {
   let written = encoded { output in
     Advertisement.writeHead(
       .topology, lifetimeSeconds: 180, epoch: 7 << 32 | 9, sequence: 2, point: point.span.bytes, to: &output)
@@ -47,7 +47,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
   #expect(written == topologyHead + point)
 }
 
-@Test func `an advertisement is read field by field`() throws {
+@Test func `an advertisement is decoded field by field`() throws {
   let view = try AdvertisementView(topology.span.bytes)
   #expect(view.kind == .topology)
   #expect(view.lifetimeSeconds == 180)
@@ -60,17 +60,17 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
 
 /// A truncated advertisement has bytes of its body where the signature should be. The decoder refuses a truncated
 /// advertisement at a later field, or as truncated.
-@Test(arguments: 0..<topology.count) func `a topology advertisement cut short is refused`(byteCount: Int) {
+@Test(arguments: 0..<topology.count) func `a truncated topology advertisement is refused`(byteCount: Int) {
   let reason = decode([UInt8](topology.prefix(byteCount)))
   #expect(reason == (byteCount < 20 + 65 + 64 ? .truncated : reason))
   #expect(reason != nil)
 }
 
-@Test(arguments: 0..<profile.count) func `a profile advertisement cut short is refused`(byteCount: Int) {
+@Test(arguments: 0..<profile.count) func `a truncated profile advertisement is refused`(byteCount: Int) {
   #expect(decode([UInt8](profile.prefix(byteCount))) != nil)
 }
 
-@Test func `an advertisement above the limit is over length`() {
+@Test func `an advertisement longer than the limit is refused`() {
   #expect(decode([UInt8](repeating: 1, count: 2049)) == .overLength)
   #expect(decode([UInt8](repeating: 1, count: 2048)) != .overLength)
 }
@@ -80,39 +80,39 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
   #expect(decode(topology.with { $0[0] = 4 }) == .malformed)
 }
 
-@Test func `a reserved byte of the head must be zero`() {
+@Test func `the reserved byte of the head must be zero`() {
   #expect(decode(topology.with { $0[1] = 1 }) == .malformed)
 }
 
-@Test func `a key that is no uncompressed point is malformed`() {
+@Test func `a key that is not an uncompressed point is malformed`() {
   #expect(decode(topology.with { $0[20] = 2 }) == .malformed)
 }
 
-@Test func `a lifetime is one second to one hour`() {
+@Test func `a lifetime is between one second and one hour`() {
   #expect(decode(topology.with { $0.replaceSubrange(2...3, with: [0, 0]) }) == .malformed)
   #expect(decode(topology.with { $0.replaceSubrange(2...3, with: [0, 1]) }) == nil)
   #expect(decode(topology.with { $0.replaceSubrange(2...3, with: [0x0e, 0x10]) }) == nil)
   #expect(decode(topology.with { $0.replaceSubrange(2...3, with: [0x0e, 0x11]) }) == .malformed)
 }
 
-@Test func `a body of the other kind is refused`() {
+@Test func `a body of another advertisement kind is refused`() {
   #expect(decode(topology.with { $0[0] = 2 }) != nil)
   #expect(decode(profile.with { $0[0] = 1 }) != nil)
 }
 
 // MARK: Topology
 
-@Test func `a topology is written byte for byte as the protocol says`() {
+@Test func `a topology is encoded byte for byte as the protocol specifies`() {
   #expect(topologyBody(neighbours) == topologyBytes)
 }
 
-@Test func `a neighbour by bluetooth classic is written as bluetooth`() {
+@Test func `a neighbour over Bluetooth classic is encoded as one over Bluetooth`() {
   var classic = neighbours[1]
   classic.bearer = .bluetoothClassic
   #expect(topologyBody([neighbours[0], classic]) == topologyBytes)
 }
 
-@Test func `a topology is read neighbour by neighbour`() throws {
+@Test func `a topology is decoded neighbour by neighbour`() throws {
   let view = try TopologyView(topologyBytes.span.bytes)
   #expect(view.flags == TopologyFlags(relays: true, encryption: .required))
   #expect(view.count == 2)
@@ -120,19 +120,19 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
   #expect(entries == neighbours)
 }
 
-@Test func `a node without neighbours has a topology`() throws {
+@Test func `a topology without neighbours is valid`() throws {
   #expect(decodeTopology(hex("00 00 0000")) == nil)
 }
 
-@Test(arguments: 0..<topologyBytes.count) func `a topology cut short is truncated`(byteCount: Int) {
+@Test(arguments: 0..<topologyBytes.count) func `a truncated topology is refused`(byteCount: Int) {
   #expect(decodeTopology([UInt8](topologyBytes.prefix(byteCount))) == .truncated)
 }
 
-@Test func `bytes behind the last neighbour are malformed`() {
+@Test func `bytes after the last neighbour are malformed`() {
   #expect(decodeTopology(topologyBytes + [0]) == .malformed)
 }
 
-@Test func `more neighbours than the limit are over length`() {
+@Test func `more neighbours than the limit are refused`() {
   #expect(decodeTopology(topologyBody([Neighbour](repeating: neighbours[0], count: 64))) == nil)
   #expect(decodeTopology(topologyBody([Neighbour](repeating: neighbours[0], count: 65))) == .overLength)
 }
@@ -143,7 +143,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
   }
 }
 
-@Test func `a neighbour that cannot be is malformed`() {
+@Test func `a neighbour with an impossible field is malformed`() {
   // The cases in order: cost 0, a frame length below the length of an advertisement, unknown bearers, the null node id.
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(20...21, with: [0, 0]) }) == .malformed)
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(22...23, with: [0x07, 0xff]) }) == .malformed)
@@ -157,7 +157,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
 
 // MARK: Profile
 
-@Test func `a profile is read field by field`() throws {
+@Test func `a profile is decoded field by field`() throws {
   let view = try ProfileView(profileBytes.span.bytes)
   let service = view.serviceType.array
   var pairs: [[UInt8]] = []
@@ -168,15 +168,15 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
   #expect(view.info.count == 2)
 }
 
-@Test(arguments: 0..<profileBytes.count) func `a profile cut short is truncated`(byteCount: Int) {
+@Test(arguments: 0..<profileBytes.count) func `a truncated profile is refused`(byteCount: Int) {
   #expect(decodeProfile([UInt8](profileBytes.prefix(byteCount))) == .truncated)
 }
 
-@Test func `bytes behind the last pair are malformed`() {
+@Test func `bytes after the last pair are malformed`() {
   #expect(decodeProfile(profileBytes + [0]) == .malformed)
 }
 
-@Test func `a profile with a bad text is malformed`() {
+@Test func `a profile with an invalid text is malformed`() {
   #expect(decodeProfile(profileBody(name: [])) == .malformed)
   #expect(decodeProfile(profileBody(name: [0xff])) == .malformed)
   #expect(decodeProfile(profileBody(service: [UInt8]("Chat".utf8))) == .malformed)
@@ -185,12 +185,12 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
   #expect(decodeProfile(profileBody(pairs: [[]])) == .malformed)
 }
 
-@Test func `a profile with a too long text is over length`() {
+@Test func `a profile with a text that is too long is refused`() {
   #expect(decodeProfile(profileBody(name: [UInt8](repeating: 0x61, count: 64))) == .overLength)
   #expect(decodeProfile(profileBody(service: [UInt8](repeating: 0x61, count: 16))) == .overLength)
 }
 
-@Test func `all discovery info together is limited`() {
+@Test func `the total length of discovery info is limited`() {
   let pair = [UInt8]("k=".utf8) + [UInt8](repeating: 0x76, count: 253)
   let rest = [UInt8]("k=".utf8) + [UInt8](repeating: 0x76, count: 1300 - 5 * 256 - 1 - 2)
   #expect(decodeProfile(profileBody(pairs: [pair, pair, pair, pair, pair, rest])) == nil)

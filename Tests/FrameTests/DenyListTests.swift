@@ -25,7 +25,7 @@ private func refusal(_ bytes: [UInt8]) -> FrameError? {
   }
 }
 
-@Test func `a deny list stands on the wire as documented`() throws {
+@Test func `a deny-list is encoded as documented`() throws {
   let bytes = list([NodeID(high: 1, low: 2), NodeID(high: 1, low: 3)])
   #expect(Array(bytes[..<20]) == hex("0000 0002 0000000000000007 000000006b00df00"))
   #expect(Array(bytes[20..<85]) == issuer.point)
@@ -36,12 +36,12 @@ private func refusal(_ bytes: [UInt8]) -> FrameError? {
   #expect(view.node(1) == NodeID(high: 1, low: 3))
 }
 
-@Test func `every prefix of a deny list is refused`() {
+@Test func `every prefix of a deny-list is refused`() {
   let bytes = list([NodeID(high: 1, low: 2)])
   for count in 0..<bytes.count { #expect(refusal(Array(bytes[..<count])) != nil) }
 }
 
-@Test func `a deny list is in order and bounded`() {
+@Test func `the ids of a deny-list are in ascending order, and their number is limited`() {
   #expect(refusal(list([])) == nil)
   #expect(refusal(list((1...112).map { NodeID(high: 0, low: $0) })) == nil)
   #expect(list((1...112).map { NodeID(high: 0, low: $0) }).count <= Limits.framePayloadBytesFloor)

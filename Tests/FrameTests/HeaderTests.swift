@@ -18,21 +18,21 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   refusal { () throws(FrameError) in _ = try FrameHeader(bytes.span.bytes) }
 }
 
-@Test func `a header is written byte for byte as the protocol says`() {
+@Test func `a header is encoded byte for byte as the protocol specifies`() {
   let header = FrameHeader(
     type: .segment, flags: FrameHeader.sealed, ttl: 7, priority: .bulk, payloadByteCount: 258, destination: destination,
     source: source, identifier: 5 << 32 | 42)
   #expect(encoded { output in header.write(to: &output) } == golden)
 }
 
-@Test func `a header is read field by field`() throws {
+@Test func `a header is decoded field by field`() throws {
   let header = try FrameHeader(golden.span.bytes)
   #expect(header.knownType == .segment && header.flags == FrameHeader.sealed && header.ttl == 7)
   #expect(header.priority == .bulk && header.payloadByteCount == 258 && header.frameByteCount == 306)
   #expect(header.destination == destination && header.source == source && header.identifier == 0x5_0000_002a)
 }
 
-@Test func `every frame type has its number`() throws {
+@Test func `every frame type has its documented number`() throws {
   let numbers: [(FrameType, UInt8)] = [
     (.hello, 1), (.ping, 2), (.pong, 3), (.goodbye, 4), (.advertisement, 16), (.segment, 32), (.acknowledgement, 33),
     (.datagram, 34), (.reset, 35),
@@ -46,7 +46,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   }
 }
 
-@Test(arguments: 0..<48) func `a header cut short is truncated`(byteCount: Int) {
+@Test(arguments: 0..<48) func `a truncated header is refused`(byteCount: Int) {
   #expect(decode([UInt8](golden.prefix(byteCount))) == .truncated)
 }
 
@@ -67,21 +67,21 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(decode(golden.with { $0.replaceSubrange(6...7, with: [0xff, 0xff]) }) == .overLength)
 }
 
-@Test func `a frame without hops is refused`() {
+@Test func `a frame with a hop limit of zero is refused`() {
   #expect(decode(golden.with { $0[3] = 0 }) == .ttlZero)
 }
 
-@Test func `reserved bits and numbers outside their tables are malformed`() {
+@Test func `reserved bits and undefined numbers are malformed`() {
   #expect(decode(golden.with { $0[2] = 2 }) == .malformed)
   #expect(decode(golden.with { $0[4] = 4 }) == .malformed)
   #expect(decode(golden.with { $0[5] = 1 }) == .malformed)
 }
 
-@Test func `a frame from nobody is malformed`() {
+@Test func `a frame with a null source id is malformed`() {
   #expect(decode(golden.with { $0.replaceSubrange(24..<40, with: [UInt8](repeating: 0, count: 16)) }) == .malformed)
 }
 
-@Test func `an unknown type is legal so that it can be skipped`() throws {
+@Test func `an unknown frame type is valid, so that it can be skipped`() throws {
   let header = try FrameHeader(golden.with { $0[1] = 99 }.span.bytes)
   #expect(header.type == 99 && header.knownType == nil && header.frameByteCount == 306)
 }
@@ -96,7 +96,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(whole == 306 && inPieces == 306)
 }
 
-@Test func `a beginning that is no frame is refused at its first wrong byte`() {
+@Test func `an invalid beginning is refused as soon as a wrong byte is received`() {
   func refused(_ bytes: [UInt8]) -> FrameError? {
     refusal { () throws(FrameError) in _ = try FrameHeader.frameByteCount(beginning: bytes.span.bytes) }
   }
@@ -105,7 +105,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(refused(golden.with { $0.replaceSubrange(6...7, with: [0x41, 0x00]) }) == nil)
 }
 
-@Test func `a sealed frame is told from one that is not by its flag`() {
+@Test func `a flag distinguishes sealed frames from others`() {
   let sealed = FrameHeader.isSealed(golden.span.bytes)
   let clear = FrameHeader.isSealed(golden.with { $0[2] = 0 }.span.bytes)
   #expect(sealed && !clear)

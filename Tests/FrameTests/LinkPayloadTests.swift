@@ -15,7 +15,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   refusal { () throws(FrameError) in _ = try Hello(bytes.span.bytes) }
 }
 
-@Test func `a hello is written byte for byte as the protocol says`() {
+@Test func `a hello is encoded byte for byte as the protocol specifies`() {
   let hello = Hello(
     payloadBytesMax: 16_640, capabilities: .relay.union(.bypass), epoch: 7 << 32 | 9, node: node,
     name: DisplayName("bob"))
@@ -23,22 +23,22 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(hello.byteCount == golden.count)
 }
 
-@Test func `a hello is read field by field`() throws {
+@Test func `a hello is decoded field by field`() throws {
   let hello = try Hello(golden.span.bytes)
   #expect(hello.versionMin == 1 && hello.versionMax == 1 && hello.payloadBytesMax == 16_640)
   #expect(hello.capabilities.contains(.relay) && hello.capabilities.contains(.bypass))
   #expect(hello.epoch == 0x7_0000_0009 && hello.node == node && hello.name == DisplayName("bob"))
 }
 
-@Test(arguments: 0..<golden.count) func `a hello cut short is truncated`(byteCount: Int) {
+@Test(arguments: 0..<golden.count) func `a truncated hello is refused`(byteCount: Int) {
   #expect(decode([UInt8](golden.prefix(byteCount))) == .truncated)
 }
 
-@Test func `bytes behind the name belong to a later version`() {
+@Test func `bytes after the name are ignored, for later versions`() {
   #expect(decode(golden + [1, 2, 3]) == nil)
 }
 
-@Test func `a hello of a later version that still speaks ours is taken`() {
+@Test func `a hello of a later version that supports version 1 is accepted`() {
   #expect(decode(golden.with { $0[1] = 9 }) == nil)
 }
 
@@ -47,7 +47,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(decode(golden.with { $0.replaceSubrange(0...1, with: [0, 0]) }) == .unknownVersion)
 }
 
-@Test func `another version is told apart even when its hello has another form`() {
+@Test func `another version is recognised even if its hello has another layout`() {
   #expect(decode([2, 3]) == .unknownVersion)
   #expect(
     decode(
@@ -56,22 +56,22 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
       }) == .unknownVersion)
 }
 
-@Test func `a hello that takes less than an advertisement is malformed`() {
+@Test func `a hello whose frame length is below that of an advertisement is malformed`() {
   #expect(decode(golden.with { $0.replaceSubrange(2...3, with: [0x08, 0x00]) }) == nil)
   #expect(decode(golden.with { $0.replaceSubrange(2...3, with: [0x07, 0xff]) }) == .malformed)
 }
 
-@Test func `a hello from nobody is malformed`() {
+@Test func `a hello with a null id is malformed`() {
   #expect(decode(golden.with { $0.replaceSubrange(16..<32, with: [UInt8](repeating: 0, count: 16)) }) == .malformed)
 }
 
-@Test func `a hello with a bad name says what is wrong with it`() {
+@Test func `a hello with an invalid name is refused with the reason`() {
   #expect(decode([UInt8](golden.prefix(32)) + [0]) == .malformed)
   #expect(decode([UInt8](golden.prefix(32)) + [1, 0xff]) == .malformed)
   #expect(decode([UInt8](golden.prefix(32)) + [64] + [UInt8](repeating: 0x61, count: 64)) == .overLength)
 }
 
-@Test func `sealed frames with tags of another kind are not agreed to`() throws {
+@Test func `sealed frames are not negotiated if the tags differ in kind`() throws {
   let hello = try Hello(golden.with { $0.replaceSubrange(4...7, with: [0, 0, 0, 3]) }.span.bytes)
   #expect(!hello.capabilities.contains(.bypass))
 }
@@ -81,7 +81,7 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(hello.capabilities.contains(.relay) && !hello.capabilities.contains(.bypass))
 }
 
-@Test func `a goodbye is written and read byte for byte`() throws {
+@Test func `a goodbye is encoded and decoded byte for byte`() throws {
   let wire = hex("03 00 001e")
   let goodbye = Goodbye(reason: .full, retryAfterSeconds: 30)
   #expect(encoded { output in goodbye.write(to: &output) } == wire)
@@ -89,25 +89,25 @@ private func decode(_ bytes: [UInt8]) -> FrameError? {
   #expect(read == goodbye)
 }
 
-@Test(arguments: 0..<4) func `a goodbye cut short is truncated`(byteCount: Int) {
+@Test(arguments: 0..<4) func `a truncated goodbye is refused`(byteCount: Int) {
   let bytes = [UInt8](hex("03 00 001e").prefix(byteCount))
   #expect(refusal { () throws(FrameError) in _ = try Goodbye(bytes.span.bytes) } == .truncated)
 }
 
-@Test func `a goodbyes reason of a later version reads as protocol error`() throws {
+@Test func `a goodbye with a reason of a later version reads as a protocol error`() throws {
   let wire = hex("c8 00 0000")
   let goodbye = try Goodbye(wire.span.bytes)
   #expect(goodbye.reason == .protocolError)
 }
 
-@Test func `no goodbye keeps a neighbour away for more than an hour`() throws {
+@Test func `a goodbye prevents dials for at most an hour`() throws {
   let wire = hex("01 00 ffff")
   let goodbye = try Goodbye(wire.span.bytes)
   #expect(goodbye.retryAfterSeconds == 3600)
   #expect(Goodbye(reason: .full, retryAfterSeconds: .max).retryAfterSeconds == 3600)
 }
 
-@Test func `every close reason has its number and name`() {
+@Test func `every close reason has its number and a name`() {
   let reasons: [CloseReason] = [
     .shutdown, .duplicate, .full, .protocolError, .identityMismatch, .unsupportedVersion, .timedOut, .streamLost,
     .notTrusted, .notNeeded, .parked,

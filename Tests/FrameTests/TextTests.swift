@@ -12,12 +12,12 @@ private func nameRefusal(_ bytes: [UInt8]) -> FrameError? {
 
 @Test(arguments: [
   "20", "7e", "c2a0", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbf", "f0908080", "f48fbfbf", "e3818261c3a9f09f9a80",
-]) func `utf8 without control characters is text`(digits: String) {
+]) func `UTF-8 without control characters is a valid text`(digits: String) {
   #expect(isText(hex(digits)))
 }
 
 @Test(arguments: ["00", "0a", "1f", "7f", "c280", "c285", "c29f", "6100"])
-func `control characters are no text`(digits: String) {
+func `a text with control characters is invalid`(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
@@ -27,12 +27,12 @@ func `control characters are no text`(digits: String) {
   "80", "bf", "c0af", "c1bf", "e08080", "e09fbf", "f0808080", "f08fbfbf", "eda080", "edbfbf", "f4908080", "f5808080",
   "fe",
   "ff",
-]) func `bytes that are no UTF8 are no text`(digits: String) {
+]) func `bytes that are not UTF-8 are no valid text`(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
 @Test(arguments: ["c2", "e0a0", "e1", "f09080", "f0", "c241", "e0a041", "f0908041", "61c2"])
-func `a sequence that ends early is no text`(digits: String) {
+func `a text with an incomplete sequence is invalid`(digits: String) {
   #expect(!isText(hex(digits)))
 }
 
@@ -56,25 +56,25 @@ func `a sequence that ends early is no text`(digits: String) {
   }
 }
 
-@Test func `a display name has one to sixty three bytes`() {
+@Test func `a display name has one to sixty-three bytes`() {
   #expect(nameRefusal([]) == .malformed)
   #expect(nameRefusal([UInt8](repeating: 0x61, count: 63)) == nil)
   #expect(nameRefusal([UInt8](repeating: 0x61, count: 64)) == .overLength)
 }
 
-@Test func `a display name of no text is malformed`() {
+@Test func `a display name that is no valid text is malformed`() {
   #expect(nameRefusal(hex("61c3")) == .malformed)
   #expect(nameRefusal(hex("610062")) == .malformed)
 }
 
-@Test func `a display name that looks like an ID is malformed`() {
+@Test func `a display name that looks like an id is malformed`() {
   for name in ["2b75e26e", "DEADBEEF", String(repeating: "0a", count: 16)] {
     #expect(nameRefusal(Array(name.utf8)) == .malformed)
   }
   for name in ["2b75e26", "2b75e26e1", "2b75e26g", "c0ffee"] { #expect(nameRefusal(Array(name.utf8)) == nil) }
 }
 
-@Test func `a display name is a length byte and its bytes`() throws {
+@Test func `a display name is encoded as its length and its bytes`() throws {
   let wire = hex("05 4ac3bc7267")
   var reader = ByteReader(wire.span.bytes, orThrow: FrameError.truncated)
   let name = try DisplayName(&reader)
@@ -82,43 +82,43 @@ func `a sequence that ends early is no text`(digits: String) {
   #expect(encoded { output in name.write(to: &output) } == wire)
 }
 
-@Test func `display names are equal by their bytes`() {
+@Test func `display names are compared by their bytes`() {
   #expect(DisplayName("box") == DisplayName("box"))
   #expect(DisplayName("box") != DisplayName("bo"))
   #expect(DisplayName("box") != DisplayName("boy"))
 }
 
 @Test(arguments: ["a", "chat", "a1", "1a", "file-share", "a-b-c", "x2345678901234z"])
-func `a service type is lower case letters digits and hyphens`(text: String) {
+func `a service type consists of lower-case letters, digits and hyphens`(text: String) {
   #expect(isService(text))
 }
 
 @Test(arguments: [
   "", "123", "-a", "a-", "a--b", "Chat", "a_b", "a.b", "a b", "é", "x2345678901234zz", "1-2",
-]) func `everything else is no service type`(text: String) {
+]) func `any other service type is invalid`(text: String) {
   #expect(!isService(text))
 }
 
-@Test func `an info pair is a key an equals sign and text`() {
+@Test func `an info pair is a key, an equals sign and a text`() {
   #expect(isPair([UInt8]("key=value".utf8)))
   #expect(isPair([UInt8]("a=".utf8)))
   #expect(isPair([UInt8]("a b~=x=y".utf8)))
   #expect(isPair([UInt8]("room=Küche".utf8)))
 }
 
-@Test func `an info pair without key or equals sign is refused`() {
+@Test func `an info pair without a key or an equals sign is refused`() {
   #expect(!isPair([]))
   #expect(!isPair([UInt8]("key".utf8)))
   #expect(!isPair([UInt8]("=value".utf8)))
 }
 
-@Test func `an info pairs key is printable a s c i i`() {
+@Test func `the key of an info pair is printable ASCII`() {
   #expect(!isPair(hex("c3a9 3d 61")))
   #expect(!isPair(hex("6109 3d 61")))
   #expect(!isPair(hex("617f 3d 61")))
 }
 
-@Test func `an info pairs value is text`() {
+@Test func `the value of an info pair is a valid text`() {
   #expect(!isPair(hex("61 3d 00")))
   #expect(!isPair(hex("61 3d ff")))
 }
