@@ -35,7 +35,7 @@ private final class Shelf {
   }
 }
 
-@Test func `an advertisement takes as many bytes as it has`() {
+@Test func `an advertisement uses as many bytes as its length`() {
   let shelf = Shelf()
   shelf.put(0, 161, 1)
   shelf.put(767, 2048, 2)
@@ -43,7 +43,7 @@ private final class Shelf {
   #expect(shelf.isWhole && shelf.store.end == 161 + 2048 + 1)
 }
 
-@Test func `an advertisement of the same length takes the place of the old one`() throws {
+@Test func `an advertisement of the same length replaces the old one in place`() throws {
   let shelf = Shelf()
   shelf.put(1, 100, 1)
   shelf.put(2, 200, 2)
@@ -52,7 +52,7 @@ private final class Shelf {
   #expect(shelf.isWhole && shelf.store[1]?.baseAddress == address)
 }
 
-@Test func `one of another length leaves no gap`() {
+@Test func `an advertisement of another length leaves no gap`() {
   let shelf = Shelf()
   for place in 0..<4 { shelf.put(place, 100 + place, UInt8(place)) }
   shelf.put(0, 50, 9)
@@ -61,7 +61,7 @@ private final class Shelf {
   #expect(shelf.isWhole)
 }
 
-@Test func `what is removed leaves no gap`() {
+@Test func `a removed advertisement leaves no gap`() {
   let shelf = Shelf()
   for place in 0..<4 { shelf.put(place, 100 + place, UInt8(place)) }
   for place in [2, 2, 0, 3, 1] {
@@ -71,14 +71,14 @@ private final class Shelf {
   #expect(shelf.store.end == 0)
 }
 
-@Test func `the store has room for the longest at every place`() {
+@Test func `the store has room for the longest advertisement in every slot`() {
   let shelf = Shelf()
   for place in 0..<AdvertisementStore.places { shelf.put(place, 100, UInt8(truncatingIfNeeded: place)) }
   for place in 0..<AdvertisementStore.places { shelf.put(place, 2048, UInt8(truncatingIfNeeded: place &+ 1)) }
   #expect(shelf.isWhole)
 }
 
-@Test func `any order of changes keeps every advertisement`() {
+@Test func `changes in any order keep every advertisement`() {
   let shelf = Shelf()
   var random = SeededRandom(seed: 7)
   for _ in 0..<2_000 {

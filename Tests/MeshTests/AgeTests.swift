@@ -11,7 +11,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   180 - bench.mesh.age(of: bench.mesh.index(of: bench.id(number))!, .topology, now: now) / 1000
 }
 
-@Test func `a newer advertisement is no older than the one before it whatever its age claims`() {
+@Test func `a newer advertisement counts as no older than its predecessor, whatever its age field`() {
   let bench = Bench()
   bench.state(1, [])
   let later = start + .seconds(50)
@@ -24,7 +24,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(rest(bench, of: 1, at: later + .seconds(100)) == 30)
 }
 
-@Test func `a younger copy of the same bytes lives longer`() {
+@Test func `a younger copy of the same bytes extends the lifetime`() {
   let bench = Bench()
   bench.state(1, [], age: 179_000)
   #expect(rest(bench, of: 1) == 1)
@@ -51,7 +51,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(rest(bench, of: 1) == 160)
 }
 
-@Test func `a much longer life is told to the other neighbours`() {
+@Test func `a much younger copy is sent to the other neighbours`() {
   let bench = Bench()
   for number in 1...3 { bench.link(number, to: number) }
   bench.state(9, [], age: 179_900, from: 1)
@@ -61,7 +61,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(bench.mesh.takeLinksToFlood() & 0b1010 == 0b1010)
 }
 
-@Test func `a longer life is told on only a few times however often the age changes`() {
+@Test func `a growing lifetime is forwarded only a few times`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], age: 180_000 - 1, from: 2)
@@ -75,7 +75,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(rest(bench, of: 9) == 180)
 }
 
-@Test func `a neighbour whose copy is much older is told all the same`() {
+@Test func `a neighbour with a much older copy receives the advertisement`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], from: 2)
@@ -86,7 +86,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(bench.told(1).isEmpty)
 }
 
-@Test func `a neighbour that sent a much older copy first is told`() {
+@Test func `a neighbour that sent a much older copy first receives the younger one`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.link(2, to: 2)
@@ -98,7 +98,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
 
 // MARK: Renewals
 
-@Test func `a node renews an advertisement once a second after a burst`() {
+@Test func `renewals of one node are accepted once per second after a burst`() {
   let bench = Bench()
   for sequence in 1...4 as ClosedRange<UInt64> { bench.state(1, [], sequence: sequence) }
   #expect(bench.mesh.stamp(of: bench.mesh.index(of: bench.id(1))!, .topology)!.sequence == 4)
@@ -111,7 +111,7 @@ private func rest(_ bench: Bench, of number: Int, at now: Instant = start) -> UI
   #expect(bench.assess(1, epoch: 1, sequence: 6, at: start + .seconds(1)) == .tooOften)
 }
 
-@Test func `what is asked for is sent again`() {
+@Test func `a requested advertisement is sent again`() {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.link(1, to: 1, .wifi)

@@ -5,13 +5,13 @@ import Testing
 
 @testable import Mesh
 
-@Test func `a neighbours only link carries at once`() {
+@Test func `the only link to a neighbour is used at once`() {
   let bench = Bench()
   bench.link(3, to: 1, .bluetoothLE)
   #expect(bench.mesh.link(to: bench.id(1)) == 3 && bench.mesh.link(to: bench.id(2)) == nil)
 }
 
-@Test func `a better link carries only once it is proven`() {
+@Test func `a better link is used only once it is proven`() {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.link(1, to: 1, .ethernet)
@@ -20,7 +20,7 @@ import Testing
   #expect(bench.mesh.link(to: bench.id(1)) == 1)
 }
 
-@Test func `a link that is hardly cheaper does not take over`() {
+@Test func `a link that is only slightly cheaper does not replace the link in use`() {
   let bench = Bench()
   bench.link(0, to: 1, .wifi)
   bench.link(1, to: 1, .wifiDirect)
@@ -38,7 +38,7 @@ import Testing
   #expect(bench.mesh.link(to: bench.id(1)) == 0)
 }
 
-@Test func `a link that goes is replaced at once by the best that is left`() {
+@Test func `a removed link is replaced at once by the best remaining one`() {
   let bench = Bench()
   bench.link(0, to: 1, .ethernet)
   bench.link(1, to: 1, .bluetoothLE)
@@ -53,7 +53,7 @@ import Testing
   #expect(bench.mesh.link(to: bench.id(1)) == nil)
 }
 
-@Test func `the topology is another when a link that carries is another`() {
+@Test func `the topology changes when another link to a neighbour is used`() {
   let bench = Bench()
   func change() -> Mesh.TopologyChange { bench.mesh.takeTopologyChange() }
   bench.link(0, to: 1, .wifi)
@@ -70,7 +70,7 @@ import Testing
   #expect(change() == .loss)
 }
 
-@Test func `a link to a node that has a route can wait to be advertised`() {
+@Test func `the advertisement of a link to a node with a route may be delayed`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2)])
@@ -81,7 +81,7 @@ import Testing
   #expect(bench.mesh.takeTopologyChange() == .routine)
 }
 
-@Test func `of ways that cost the same the frames are as long as the narrowest takes`() {
+@Test func `the frame length of several equal paths is that of the narrowest`() {
   // Node 1 reaches node 4 through node 2 or node 3 at the same cost. This node cannot know which of the two node 1
   // uses.
   let bench = Bench()

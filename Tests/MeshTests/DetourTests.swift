@@ -3,7 +3,7 @@ import Testing
 
 @testable import Mesh
 
-@Test func `a neighbour with another neighbour is reached without its link`() {
+@Test func `a neighbour is reachable without its link through another neighbour`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.link(1, to: 2)
@@ -13,7 +13,7 @@ import Testing
   #expect(bench.route(to: 1)?.hops == 1, "the routes stay as they are")
 }
 
-@Test func `a detour may be long`() {
+@Test func `a path that avoids a link may be long`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.link(1, to: 4)
@@ -21,7 +21,7 @@ import Testing
   #expect(bench.mesh.reaches(bench.id(1), without: 0))
 }
 
-@Test func `an only link has no detour`() {
+@Test func `a neighbour with one link and no other path is unreachable without it`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2)])
@@ -29,7 +29,7 @@ import Testing
   #expect(!bench.mesh.reaches(bench.id(1), without: 0))
 }
 
-@Test func `no detour leads over a leaf or a link that one end denies`() {
+@Test func `a path that avoids a link uses no leaf and no link that one end denies`() {
   for (relays, lists) in [(false, true), (true, false)] {
     let bench = Bench()
     bench.link(0, to: 1)
@@ -40,7 +40,7 @@ import Testing
   }
 }
 
-@Test func `a second link to the same neighbour is a detour`() {
+@Test func `a neighbour is reachable without one link over a second one`() {
   let bench = Bench()
   bench.link(0, to: 1, .ethernet)
   bench.link(1, to: 1, .bluetoothLE)

@@ -7,13 +7,13 @@ private let peer = NodeID(high: 1, low: 1)
 
 private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds / 1000 } }
 
-@Test func `one break is no flapping`() {
+@Test func `a single break causes no quarantine`() {
   var history = FlapDamping()
   #expect(seconds(history.linkBroke(peer, .wifi, from: 1, life: .seconds(5), now: start)) == nil)
   #expect(!history.isQuarantined(peer, .wifi, now: start) && history.deadline(after: start) == .never)
 }
 
-@Test func `every further break soon after lengthens the quarantine up to two minutes`() {
+@Test func `each further break in short succession lengthens the quarantine up to two minutes`() {
   var history = FlapDamping()
   let spans = (0..<7).map { _ in seconds(history.linkBroke(peer, .wifi, from: 1, life: .seconds(1), now: start)) }
   #expect(spans == [nil, 30, 60, 90, 120, 120, 120])
@@ -22,12 +22,12 @@ private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds 
   #expect(history.deadline(after: start) == start + .seconds(120))
 }
 
-@Test func `a link that was up for half a minute has not flapped`() {
+@Test func `a link that was up for half a minute does not count as flapping`() {
   var history = FlapDamping()
   for _ in 0..<5 { #expect(seconds(history.linkBroke(peer, .wifi, from: 1, life: .seconds(30), now: start)) == nil) }
 }
 
-@Test func `breaks that lie far apart are forgotten`() {
+@Test func `breaks long ago are forgotten`() {
   var history = FlapDamping()
   for hour in 0..<5 as Range<UInt64> {
     let now = start + .seconds(hour * 3600)
@@ -35,7 +35,7 @@ private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds 
   }
 }
 
-@Test func `a bearer that flaps leaves the others and other neighbours alone`() {
+@Test func `a flapping bearer does not affect other bearers and neighbours`() {
   var history = FlapDamping()
   for _ in 0..<3 { _ = history.linkBroke(peer, .wifi, from: 1, life: .seconds(1), now: start) }
   #expect(history.isQuarantined(peer, .wifi, now: start))
@@ -51,7 +51,7 @@ private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds 
   #expect(FlapDamping.decayed(8000, .seconds(100_000)) == 0)
 }
 
-@Test func `in a full history who broke least is forgotten`() {
+@Test func `the neighbour with the fewest breaks is evicted from a full history`() {
   var history = FlapDamping()
   for number in 1...64 as ClosedRange<UInt64> {
     for _ in 0..<(number == 20 ? 1 : 3) {
@@ -66,7 +66,7 @@ private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds 
     ])
 }
 
-@Test func `breaks of many keys of one address leave other neighbours their penalties`() {
+@Test func `breaks of many keys at one address do not evict the penalties of other neighbours`() {
   var history = FlapDamping()
   let other = NodeID(high: 1_000, low: 0)
   for _ in 0..<2 { _ = history.linkBroke(other, .wifi, from: 2, life: .seconds(1), now: start) }

@@ -24,12 +24,12 @@ private func ring() -> Bench {
   #expect(bench.mesh.route(to: bench.id(16))?.link == 0, "the cheapest path of 16 links is taken")
 }
 
-@Test func `a frame on a path of the fewest links has the payload that every path accepts`() {
+@Test func `the payload limit on a path of the fewest links is one that every path accepts`() {
   let bench = ring()
   #expect(bench.mesh.route(to: bench.id(17))?.payloadBytesMax == Limits.framePayloadBytesFloor)
 }
 
-@Test func `a frame with too few hops for the cheapest path takes the one with the fewest links`() {
+@Test func `a frame with too few hops left for the cheapest path uses the one with the fewest links`() {
   let bench = ring()
   #expect(bench.mesh.link(to: bench.id(15), within: 15) == 0)
   #expect(bench.mesh.link(to: bench.id(15), within: 14) == 1, "three links over the dear one")
@@ -44,7 +44,7 @@ private func ring() -> Bench {
   #expect(bench.mesh.lastHop(to: bench.id(16), hops: 2)?.from == bench.id(17))
 }
 
-@Test func `a node that takes the record of another has no path before the next computation`() {
+@Test func `a node that reuses the record of another has no path before the next computation`() {
   let bench = ring()
   bench.mesh.expire(now: start + .seconds(200))
   let freed = bench.mesh.index(of: bench.id(17))
@@ -52,7 +52,7 @@ private func ring() -> Bench {
   #expect(freed == nil && bench.mesh.link(to: bench.id(30), within: 16) == nil)
 }
 
-@Test func `in a network of sixteen relays a path may be too long`() {
+@Test func `a cheapest path in a network of sixteen relays may exceed the hop limit`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.link(1, to: 17, .bluetoothLE)
@@ -61,7 +61,7 @@ private func ring() -> Bench {
   #expect(bench.route(to: 17)?.link == 1)
 }
 
-@Test func `a path with the fewest links ends when there are too few relays for a long one`() {
+@Test func `the path with the fewest links is dropped when too few relays for a long path remain`() {
   let bench = ring()
   #expect(bench.mesh.link(to: bench.id(15), within: 3) == 1)
   for number in 1..<5 {
@@ -71,7 +71,7 @@ private func ring() -> Bench {
   #expect(bench.mesh.link(to: bench.id(15), within: 2) == nil && bench.mesh.route(to: bench.id(15))?.link == 1)
 }
 
-@Test func `a newcomer behind a relay with a long cheapest path gets a place in a full table`() {
+@Test func `a newcomer behind a relay with a long cheapest path gets a slot in a full table`() {
   let bench = ring()
   // The cheapest path to relay 16 has 16 links, the one with the fewest links two.
   bench.state(16, [.init(number: 15), .init(number: 17), .init(number: 30)], sequence: 2)

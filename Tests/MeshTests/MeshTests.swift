@@ -15,14 +15,14 @@ import Testing
     bench.route(to: 1) == Route(link: 3, firstHop: bench.id(1), hops: 1, cost: 100, payloadBytesMax: 16_640))
 }
 
-@Test func `a link that only this node states is no route`() {
+@Test func `a link that only this node advertises is no route`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 2)])
   #expect(bench.route(to: 1) == nil)
 }
 
-@Test func `a link that only one far end states is no route`() {
+@Test func `a distant link that only its near end advertises is no route`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2)])
@@ -32,7 +32,7 @@ import Testing
   #expect(bench.route(to: 2)?.hops == 2)
 }
 
-@Test func `a link that only the farthest end states is no route`() {
+@Test func `a distant link that only its far end advertises is no route`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0)])
@@ -40,7 +40,7 @@ import Testing
   #expect(bench.route(to: 2) == nil)
 }
 
-@Test func `a node that does not relay is reached but is no transit`() {
+@Test func `a node that does not relay is reachable but forwards nothing`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, relays: false, [.init(number: 0), .init(number: 2)])
@@ -49,7 +49,7 @@ import Testing
   #expect(bench.route(to: 2) == nil)
 }
 
-@Test func `the cheaper way is taken even when it is longer`() {
+@Test func `a cheaper route is used even if it has more hops`() {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.link(1, to: 2, .ethernet)
@@ -59,7 +59,7 @@ import Testing
     bench.route(to: 1) == Route(link: 1, firstHop: bench.id(2), hops: 2, cost: 110, payloadBytesMax: 16_640))
 }
 
-@Test func `of equally cheap ways the shorter is taken`() {
+@Test func `the shortest one of equally cheap routes is used`() {
   let bench = Bench()
   // The two routes to node 10 cost 100: one Wi-Fi link, or ten Ethernet links.
   bench.link(0, to: 1)
@@ -70,7 +70,7 @@ import Testing
   #expect(bench.route(to: 9)?.hops == 9)
 }
 
-@Test func `of equal ways the one over the lower neighbour is taken`() {
+@Test func `the route over the neighbour with the lowest id is used among equal ones`() {
   for order in [[1, 2, 3], [3, 2, 1], [2, 3, 1]] {
     let bench = Bench()
     for (slot, number) in order.enumerated() {
@@ -82,7 +82,7 @@ import Testing
   }
 }
 
-@Test func `a way takes frames as long as its narrowest link`() {
+@Test func `the frame length of a route is that of its narrowest link`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2, payloadBytesMax: 4096)])
@@ -93,7 +93,7 @@ import Testing
   #expect(bench.route(to: 3)?.payloadBytesMax == 3000)
 }
 
-@Test func `a node is reached over sixteen hops and no more`() {
+@Test func `a node is reachable over at most sixteen hops`() {
   let bench = Bench()
   bench.link(0, to: 1)
   for number in 1...17 { bench.state(number, [.init(number: number - 1), .init(number: number + 1)]) }
@@ -101,7 +101,7 @@ import Testing
   #expect(bench.route(to: 17) == nil)
 }
 
-@Test func `a removed link takes its routes along`() {
+@Test func `removing a link removes its routes`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0), .init(number: 2)])
@@ -112,7 +112,7 @@ import Testing
   #expect(bench.route(to: 1) == nil && bench.route(to: 2) == nil)
 }
 
-@Test func `removing a link that is not there changes nothing`() {
+@Test func `removing an absent link changes nothing`() {
   let bench = Bench()
   bench.mesh.computeRoutes()
   let wasThere = bench.mesh.removeLink(5)
@@ -121,7 +121,7 @@ import Testing
 
 // MARK: This node's own links
 
-@Test func `the own topology lists each neighbour once over the link that carries`() throws {
+@Test func `the node's own topology lists each neighbour once, over the link in use`() throws {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE, payloadBytesMax: 4096)
   bench.link(1, to: 1, .wifi)
@@ -138,7 +138,7 @@ import Testing
       ]))
 }
 
-@Test func `the own topology says whether this node relays`() {
+@Test func `the node's own topology states whether this node relays`() {
   let bench = Bench()
   #expect(
     encoded { output in bench.mesh.writeTopology(flags: TopologyFlags(relays: true, encryption: .required), to: &output)
@@ -151,7 +151,7 @@ import Testing
 
 // MARK: The database
 
-@Test func `an advertisement is new by epoch then by sequence`() {
+@Test func `an advertisement is newer by epoch, then by sequence number`() {
   let bench = Bench()
   bench.state(1, [], epoch: 5, sequence: 7)
   #expect(bench.assess(1, epoch: 5, sequence: 7) == .duplicate)
@@ -161,17 +161,17 @@ import Testing
   #expect(bench.assess(1, epoch: 6, sequence: 1) == .new)
 }
 
-@Test func `topology and profile age apart`() {
+@Test func `topology and profile have separate sequences`() {
   let bench = Bench()
   bench.state(1, [], epoch: 5, sequence: 7)
   #expect(bench.assess(1, .profile, epoch: 1, sequence: 1) == .new)
 }
 
-@Test func `an advertisement of this node itself comes from elsewhere`() {
+@Test func `an unknown advertisement in this node's own name is recognised`() {
   #expect(Bench().assess(0, epoch: 1, sequence: 1) == .ownFromElsewhere)
 }
 
-@Test func `a database full of reachable nodes takes no further one but goes on with those it has`() {
+@Test func `a database full of reachable nodes accepts updates but no further node`() {
   let bench = Bench()
   let others = Limits.nodesMax - 1
   bench.link(0, to: 1)
@@ -188,7 +188,7 @@ import Testing
   #expect(bench.assess(1, epoch: 1, sequence: 2) == .new)
 }
 
-@Test func `in a full database a node that nobody can reach gives way`() throws {
+@Test func `an unreachable node is evicted from a full database`() throws {
   let bench = Bench()
   for number in 1..<Limits.nodesMax { bench.state(number, [], lifetime: number == 7 ? 100 : 180) }
   #expect(bench.assess(Limits.nodesMax, epoch: 1, sequence: 1) == .full)
@@ -200,7 +200,7 @@ import Testing
   #expect(bench.mesh.index(of: bench.id(7)) == nil && bench.mesh.index(of: bench.id(Limits.nodesMax)) != nil)
 }
 
-@Test func `the held advertisement is the last one byte for byte`() {
+@Test func `the stored advertisement is the latest one, byte for byte`() {
   let bench = Bench()
   bench.state(1, [.init(number: 0)])
   bench.state(1, [.init(number: 0), .init(number: 2)], sequence: 2)
@@ -214,7 +214,7 @@ import Testing
   #expect(bench.bytes(of: 2, .topology) == nil)
 }
 
-@Test func `an advertisement ages out after its lifetime`() {
+@Test func `an advertisement expires after its lifetime`() {
   let bench = Bench()
   bench.state(1, [], lifetime: 60)
   #expect(bench.mesh.expiryDeadline == start + .seconds(60))
@@ -234,7 +234,7 @@ import Testing
   #expect(!bench.mesh.maySend(1, .topology, now: end + .seconds(1)))
 }
 
-@Test func `a topology that aged out is no longer routed over`() {
+@Test func `an expired topology is not used for routes`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0)], lifetime: 60)
@@ -246,7 +246,7 @@ import Testing
   #expect(bench.bytes(of: 1, .topology) == nil && bench.bytes(of: 1, .profile) != nil)
 }
 
-@Test func `the deadline is that of the first advertisement to age out`() {
+@Test func `the deadline is that of the first advertisement to expire`() {
   let bench = Bench()
   bench.state(1, [], lifetime: 90)
   bench.introduce(1, lifetime: 70)
@@ -254,7 +254,7 @@ import Testing
   #expect(bench.mesh.expiryDeadline == start + .seconds(70))
 }
 
-@Test func `a node that goes leaves the others as they were`() {
+@Test func `a node that is removed does not affect the others`() {
   let bench = Bench()
   bench.link(0, to: 2)
   bench.state(1, [], lifetime: 10)
@@ -271,7 +271,7 @@ import Testing
   #expect(bench.assess(1, epoch: 1, sequence: 1) == .new)
 }
 
-@Test func `the epoch of a node is the greater of its advertisements`() {
+@Test func `the epoch of a node is the higher one of its advertisements`() {
   let bench = Bench()
   #expect(bench.mesh.epoch(of: bench.id(1)) == nil)
   bench.introduce(1, epoch: 4)
@@ -286,7 +286,7 @@ extension AdvertisementKind {
   fileprivate static let both: [AdvertisementKind] = [.topology, .profile]
 }
 
-@Test func `of nodes without a route those of the neighbour with most give way`() throws {
+@Test func `the neighbour that brought most of the unreachable nodes loses them first`() throws {
   let bench = Bench()
   bench.state(1, [], lifetime: 60, from: 3)
   for number in 2..<Limits.nodesMax { bench.state(number, [], lifetime: 3600, from: 4) }

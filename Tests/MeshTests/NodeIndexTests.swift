@@ -6,7 +6,7 @@ import Testing
 
 /// The ids share few home slots of the hash table. So long runs of slots fill up, and removals leave holes inside these
 /// runs.
-@Test func `every node is found whatever came and went`() {
+@Test func `every node is found after any insertions and removals`() {
   let memory = Borrowed(Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount)
   var arena = Arena(memory.bytes)
   let records = Table<NodeRecord, Int>(count: Limits.nodesMax, in: &arena)

@@ -49,7 +49,7 @@ private struct Crowd {
   func hasRoute(_ number: Int) -> Bool { bench.mesh.route(to: bench.id(number)) != nil }
 }
 
-@Test func `in a database full of nodes with routes the largest part gives way to a newcomer`() throws {
+@Test func `a newcomer evicts a node of the largest branch from a full database`() throws {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   let place = try #require(crowd.place(Crowd.newcomer))
@@ -60,25 +60,25 @@ private struct Crowd {
   #expect(crowd.bench.mesh.nodeCount == Limits.nodesMax - 1)
 }
 
-@Test func `a newcomer that no node lists finds no place`() {
+@Test func `a newcomer that no node lists gets no slot`() {
   #expect(Crowd().place(Crowd.newcomer) == nil)
 }
 
-@Test func `a newcomer in the largest part finds no place while the leaves are equal`() {
+@Test func `a newcomer in the largest branch gets no slot while all branches are equal`() {
   let crowd = Crowd()
   // Branch 33 already has three leaves, and now also lists the newcomer.
   crowd.bench.state(33, ([1] + crowd.below(33) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
   #expect(crowd.place(Crowd.newcomer) == nil)
 }
 
-@Test func `a newcomer that makes its part as large as the largest finds no place`() {
+@Test func `a newcomer that makes its branch as large as the largest gets no slot`() {
   let crowd = Crowd()
   // Branch 80 has two leaves. The largest branches have three.
   crowd.bench.state(80, ([1] + crowd.below(80) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
   #expect(crowd.place(Crowd.newcomer) == nil)
 }
 
-@Test func `an inventor whose nodes come again and again soon changes nothing`() {
+@Test func `invented nodes that are advertised again and again soon change nothing`() {
   let crowd = Crowd()
   // The attacker invents thirty more nodes, each behind one branch. In each round the attacker advertises again the
   // nodes that were evicted.
@@ -102,13 +102,13 @@ private struct Crowd {
   #expect(Crowd.honest.allSatisfy(crowd.hasRoute))
 }
 
-@Test func `a new neighbour always finds a place`() {
+@Test func `a new neighbour always gets a slot`() {
   let crowd = Crowd()
   crowd.bench.link(2, to: Crowd.newcomer)
   #expect(crowd.place(Crowd.newcomer).flatMap(crowd.leaver).map(Crowd.leaves.contains) == true)
 }
 
-@Test func `kept nodes and those on the paths to them stay`() {
+@Test func `kept nodes and the nodes on the paths to them are not evicted`() {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   let others = Crowd.honest.map { $0 } + Crowd.leaves.dropLast(2)
@@ -117,7 +117,7 @@ private struct Crowd {
   #expect(crowd.place(Crowd.newcomer, keeping: Crowd.honest.map { $0 } + Crowd.leaves) == nil)
 }
 
-@Test func `what took a place in the same moment is counted before routes are`() throws {
+@Test func `slots taken at the same instant are counted before routes are computed`() throws {
   let crowd = Crowd()
   let newcomers = Array(256...299)
   crowd.stateRelay(listing: Array(newcomers.prefix(33)), sequence: 2)
@@ -128,7 +128,7 @@ private struct Crowd {
   #expect(newcomers.prefix(33).allSatisfy(crowd.hasRoute) && Crowd.honest.allSatisfy(crowd.hasRoute))
 }
 
-@Test func `a neighbour never gives way`() {
+@Test func `a neighbour is never evicted`() {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   for (slot, leaf) in [(2, 254), (3, 255)] { crowd.bench.link(slot, to: leaf) }

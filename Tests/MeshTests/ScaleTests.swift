@@ -38,7 +38,7 @@ private func microseconds(_ body: () -> Void) -> Double {
 /// Prints how the time of a route computation and the memory of the tables grow with the number of nodes. The test
 /// checks nothing. The printed figures have a meaning in an optimised build only.
 @Test(arguments: [16, 32, 64, 128, 256, 512, 1000].filter { $0 <= Limits.nodesMax })
-func `what a mesh of this size costs`(count: Int) {
+func `every node of a mesh of any size has a route`(count: Int) {
   let bench = Bench()
   let pages = bench.memory.bytes.count / 4096
   bench.memory.bytes.initializeMemory(as: UInt8.self, repeating: 0xA5)

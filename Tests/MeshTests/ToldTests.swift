@@ -5,7 +5,7 @@ import Testing
 
 @testable import Mesh
 
-@Test func `a neighbour that comes up is told everything once`() {
+@Test func `a new neighbour receives every advertisement once`() {
   let bench = Bench()
   for number in 1...3 {
     bench.state(number, [])
@@ -17,7 +17,7 @@ import Testing
   #expect(bench.told(5).isEmpty && bench.mesh.takeLinksToFlood() == 0)
 }
 
-@Test func `what is new is told to all neighbours but the one who said it`() {
+@Test func `a new advertisement is sent to all neighbours except its sender`() {
   let bench = Bench()
   for number in 1...3 { bench.link(number, to: number) }
   _ = bench.mesh.takeLinksToFlood()
@@ -26,7 +26,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"] && bench.told(2).isEmpty && bench.told(3) == ["9 topology"])
 }
 
-@Test func `a neighbour that says what is held need not be told`() {
+@Test func `a neighbour that sends the stored advertisement does not receive it`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], sequence: 4)
@@ -35,7 +35,7 @@ import Testing
   #expect(bench.told(1) == ["9 profile"])
 }
 
-@Test func `a neighbour that says what is older is told`() {
+@Test func `a neighbour that sends an older advertisement receives the stored one`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.state(9, [], sequence: 4)
@@ -43,7 +43,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"])
 }
 
-@Test func `what is newer takes the place of what waits`() {
+@Test func `a newer advertisement replaces the one that waits to be sent`() {
   let bench = Bench()
   bench.link(1, to: 1)
   for sequence in 1...1000 as ClosedRange<UInt64> {
@@ -53,7 +53,7 @@ import Testing
   #expect(bench.mesh.stamp(of: bench.mesh.index(of: bench.id(9))!, .topology)!.sequence == 1000)
 }
 
-@Test func `what nodes without a route say is told last`() {
+@Test func `advertisements of unreachable nodes are sent last`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.link(2, to: 2)
@@ -64,7 +64,7 @@ import Testing
   #expect(bench.told(2).prefix(2).sorted() == ["1 topology", "9 topology"])
 }
 
-@Test func `a second link to a neighbour is told nothing until it carries`() {
+@Test func `a second link to a neighbour carries no advertisement until it is in use`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .bluetoothLE)
@@ -76,7 +76,7 @@ import Testing
   #expect(bench.told(0).isEmpty && bench.told(1).sorted() == ["8 topology", "9 topology"])
 }
 
-@Test func `what a link that is gone may have lost is told again`() {
+@Test func `advertisements that a removed link may have lost are sent again`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .bluetoothLE)
@@ -86,7 +86,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"])
 }
 
-@Test func `what a link that carried once may have lost is told again`() {
+@Test func `advertisements that a former link in use may have lost are sent again`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .bluetoothLE)
@@ -98,7 +98,7 @@ import Testing
   #expect(bench.told(1) == ["9 topology"])
 }
 
-@Test func `the end of a link that never carried tells nothing again`() {
+@Test func `the end of a link that was never in use causes no repetition`() {
   let bench = Bench()
   bench.state(9, [])
   bench.link(0, to: 1, .wifi)
@@ -108,7 +108,7 @@ import Testing
   #expect(bench.told(0).isEmpty)
 }
 
-@Test func `the own advertisement is told to every neighbour and kept for those that come up`() {
+@Test func `the node's own advertisement is sent to every neighbour, and to later ones`() {
   let bench = Bench()
   bench.link(1, to: 1)
   bench.makeOwn(sequence: 1)
@@ -117,7 +117,7 @@ import Testing
   #expect(bench.mesh.nodeCount == 0 && bench.route(to: 0) == nil)
 }
 
-@Test func `an own advertisement that comes back is an echo unless it is newer`() {
+@Test func `the node's own advertisement is an echo unless it is newer`() {
   let bench = Bench()
   bench.makeOwn(sequence: 4)
   #expect(bench.assess(0, .profile, epoch: 1, sequence: 4) == .ownEcho)
@@ -128,7 +128,7 @@ import Testing
 
 // MARK: Ageing
 
-@Test func `an advertisement holds for what its age leaves of its lifetime`() {
+@Test func `an advertisement expires after its lifetime minus its age`() {
   let bench = Bench()
   bench.state(1, [], lifetime: 60, age: 20_000)
   #expect(bench.mesh.expiryDeadline == start + .seconds(40))
@@ -143,7 +143,7 @@ import Testing
   #expect(bench.assess(1, epoch: 1, sequence: 1, age: .max) == .stale)
 }
 
-@Test func `the own advertisement does not age`() {
+@Test func `the node's own advertisement does not age`() {
   let bench = Bench()
   bench.makeOwn(sequence: 1)
   bench.mesh.expire(now: start + .seconds(10_000))
@@ -154,7 +154,7 @@ import Testing
 
 // MARK: Causes of route changes
 
-@Test func `an advertisement that is merely renewed moves no route`() {
+@Test func `a mere renewal of an advertisement causes no computation of routes`() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 0)])
