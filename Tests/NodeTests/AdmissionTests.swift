@@ -7,7 +7,7 @@ private let now = Instant.zero + .seconds(100)
 private func id(_ number: Int) -> NodeID { NodeID(high: UInt64(number), low: 7) }
 
 struct AdmissionTests {
-  @Test func `one source has four at once and gets them back`() {
+  @Test func `one source has four streams at once, and gets them back`() {
     var admission = Admission()
     for _ in 0..<4 { #expect(admission.arrive(1, random: 0, now: now) == nil) }
     #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
@@ -20,7 +20,7 @@ struct AdmissionTests {
     #expect(admission.refusals[Int(Admission.Refusal.sourceFull.rawValue)] == 2)
   }
 
-  @Test func `who has wasted sixteen handshakes waits for each further one and others do not`() {
+  @Test func `a source that has wasted sixteen handshakes waits before each further one`() {
     var admission = Admission()
     for _ in 0..<16 {
       #expect(admission.arrive(1, random: 0, now: now) == nil)
@@ -37,7 +37,7 @@ struct AdmissionTests {
     #expect(admission.arrive(1, random: 0, now: now + .seconds(2)) == nil)
   }
 
-  @Test func `a chain that takes long counts as several handshakes, and those that it owes are waited for`() {
+  @Test func `a handshake with an expensive chain counts as several, which delay further ones`() {
     var admission = Admission()
     // All three handshakes brought a chain with two P-521 signatures. Verifying the chain takes as long as 80 P-256
     // checks.
@@ -57,7 +57,7 @@ struct AdmissionTests {
     #expect(admission.arrive(3, random: 0, now: now) == nil)
   }
 
-  @Test func `a further address takes the place of the one that wasted least`() {
+  @Test func `a further address replaces the one that wasted the fewest`() {
     var buckets = SourceBuckets(TokenRate(interval: .seconds(1), burst: 2))
     for source in 1...64 as ClosedRange<UInt64> {
       for _ in 0..<(source == 40 ? 1 : 2) { #expect(buckets.take(source, now: now) == true) }
@@ -66,7 +66,7 @@ struct AdmissionTests {
     #expect(buckets.next(40) <= now && buckets.next(39) == now + .seconds(1))
   }
 
-  @Test func `strangers have24 handshakes the known28 and the operators peers32`() {
+  @Test func `strangers have 24 handshakes, known sources 28, and peers of the operator 32`() {
     var admission = Admission()
     func begin(_ sources: Range<UInt64>, _ standing: Standing) -> Int {
       for source in sources {
@@ -87,7 +87,7 @@ struct AdmissionTests {
     #expect(admission.begin(31) == false && admission.begin(109) == false && admission.begin(209) == true)
   }
 
-  @Test func `known addresses beyond their reserve leave strangers their places`() {
+  @Test func `known addresses beyond their reserve leave strangers their handshakes`() {
     var admission = Admission()
     for source in 0..<100 as Range<UInt64> {
       admission.met(source, id(Int(source)), .proven)
@@ -100,7 +100,7 @@ struct AdmissionTests {
     #expect(admission.begin(1000) == true)
   }
 
-  @Test func `the operators peers are forgotten last and keep their standing`() {
+  @Test func `peers of the operator are evicted last and keep their class`() {
     var admission = Admission()
     admission.met(1, id(1), .pinned)
     admission.met(1, id(2), .proven)
@@ -112,7 +112,7 @@ struct AdmissionTests {
     #expect(admission.standing(of: 1099) == .pinned)
   }
 
-  @Test func `a key that has links from many addresses takes two of the remembered ones`() {
+  @Test func `a key with links from many addresses uses two of the remembered addresses`() {
     var admission = Admission()
     for source in 1...10 as ClosedRange<UInt64> { admission.met(source, id(Int(source)), .proven) }
     for source in 100..<200 as Range<UInt64> { admission.met(source, id(99), .proven) }
@@ -120,7 +120,7 @@ struct AdmissionTests {
     #expect((100..<200 as Range<UInt64>).filter { admission.standing(of: $0) == .proven } == [198, 199])
   }
 
-  @Test func `an address has the class that its peers have now`() {
+  @Test func `an address has the class of its present peers`() {
     var admission = Admission()
     admission.met(1, id(1), .pinned)
     admission.met(1, id(2), .proven)
@@ -129,7 +129,7 @@ struct AdmissionTests {
     #expect(admission.standing(of: 1) == .proven)
   }
 
-  @Test func `a flood fills no more than its share and the known still come in`() {
+  @Test func `a flood fills at most its share, and known sources are still admitted`() {
     var admission = Admission()
     var random = SeededRandom(seed: 1)
     for source in 0..<10_000 { _ = admission.arrive(UInt64(source), random: random.next(), now: now) }
@@ -138,7 +138,7 @@ struct AdmissionTests {
     #expect(admission.arrive(77_777, random: 0, now: now) == nil)
   }
 
-  @Test func `below half full nobody is dropped and above more and more`() {
+  @Test func `new streams are dropped at random only above half of the limit`() {
     var admission = Admission()
     for source in 0...Admission.dropFrom { #expect(admission.arrive(UInt64(source), random: 0, now: now) == nil) }
     #expect(admission.arrive(1000, random: 0, now: now) == .dropped)
@@ -157,7 +157,7 @@ struct AdmissionTests {
     #expect(dropped == [171, 562, 875])
   }
 
-  @Test func `who leaves is forgotten`() {
+  @Test func `a stream that leaves is no longer counted`() {
     var admission = Admission()
     for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: .max, now: now) == nil) }
     for source in 0..<100 { admission.leave(UInt64(source), hadHandshake: false) }
@@ -175,7 +175,7 @@ struct AdmissionTests {
     #expect(admission.arrive(99, random: 999, now: now) == nil)
   }
 
-  @Test func `the beginning of TLS is told by its first six bytes`() {
+  @Test func `a TLS ClientHello is recognised by its first six bytes`() {
     let hello: [UInt8] = [22, 3, 1, 0x02, 0x00, 1, 0, 1]
     for count in 0..<6 { #expect(Admission.isClientHello(Array(hello[..<count])) == nil) }
     #expect(Admission.isClientHello(hello) == true)

@@ -5,7 +5,7 @@ import Primitives
 import TestSupport
 import Testing
 
-@Test func `a message of a peer is read once and acknowledged`() throws {
+@Test func `a message of a peer is delivered once and acknowledged`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("hello")
@@ -17,7 +17,7 @@ import Testing
   #expect(partner.channel.nextCompletion()?.outcome == .delivered)
 }
 
-@Test func `a message to a peer leaves over its route and completes once`() throws {
+@Test func `a message to a peer is sent over its route and completes once`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try send("hello", bench, to: 1)
@@ -33,7 +33,7 @@ import Testing
   #expect(bench.nextCompletion() == nil)
 }
 
-@Test func `a message to somebody without a way is refused`() {
+@Test func `a message to a peer without a route is refused`() {
   let bench = Bench()
   #expect(throws: AssociationError.unknownPeer) { try send("hello", bench, to: 5) }
   #expect(!bench.node.canSend(byteCount: 1, to: bench.id(5), lane: .bulk))
@@ -50,7 +50,7 @@ import Testing
   #expect(bench.sent(.segment, on: again).count == 1)
 }
 
-@Test func `a message to a peer that is lost is refused`() throws {
+@Test func `a message to a lost peer is refused`() throws {
   let bench = Bench()
   let first = Partner(bench, 1)
   bench.handle(.linkClosed(first.slot))
@@ -58,7 +58,7 @@ import Testing
   #expect(throws: AssociationError.unknownPeer) { try send("hello", bench, to: 1) }
 }
 
-@Test func `a message for a former life is answered with a reset`() throws {
+@Test func `a message for a former epoch is answered with a reset`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1, meaning: 6)
   try partner.say("hello")
@@ -70,7 +70,7 @@ import Testing
   #expect(partner.channel.nextCompletion()?.outcome == .failed(.peerRestarted))
 }
 
-@Test func `a message announced longer than any is answered with a reset and then all goes on`() throws {
+@Test func `a message of an announced length above the limit causes a reset, and the channel continues`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("hello")
@@ -87,7 +87,7 @@ import Testing
   #expect(read(bench) == ["hello again"])
 }
 
-@Test func `a message of a later life is read before its advertisement comes`() throws {
+@Test func `a message of a later epoch is delivered before the advertisement of that epoch`() throws {
   let bench = Bench()
   let first = Partner(bench, 1)
   var later = Partner(bench, 1, on: first.slot)
@@ -101,7 +101,7 @@ import Testing
   #expect(bench.nextCompletion()?.completion.outcome == .failed(.peerRestarted))
 }
 
-@Test func `a link that takes nothing is given two frames and the rest waits`() throws {
+@Test func `a link that accepts no bytes is given two frames, and the rest waits`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false
@@ -110,7 +110,7 @@ import Testing
   #expect(bench.pass(.seconds(2)) < 50)
 }
 
-@Test func `messages that nobody read are not forgotten when places run out`() throws {
+@Test func `a channel with unread messages is not evicted`() throws {
   // Peers behind neighbour 1 take all channels, each with a message that nobody reads. After that, the link to
   // neighbour 1 closes, and a new peer sends a message.
   let bench = Bench(20)
@@ -136,7 +136,7 @@ import Testing
   #expect(read(bench).count { $0 == "unread" } == Limits.channelsMax)
 }
 
-@Test func `an unreliable message is one realtime frame at once and read once`() throws {
+@Test func `an unreliable message is one realtime frame and is delivered once`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   let bytes: [UInt8] = [1, 2, 3]
@@ -150,7 +150,7 @@ import Testing
   #expect(got.kind == 9 && got.bytes == bytes)
 }
 
-@Test func `an unreliable message of a peer is handed up to who wants it and not twice`() throws {
+@Test func `a duplicate of an unreliable message is not delivered`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   let message: [UInt8] = [4, 5]
@@ -170,7 +170,7 @@ import Testing
   #expect(bench.nextDatagram() == nil)
 }
 
-@Test func `a message is told of once and stays until it is taken`() throws {
+@Test func `a message is reported once and stays until it is taken`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("first")
@@ -186,7 +186,7 @@ import Testing
   #expect(bench.node.takeMessage(from: bench.id(1), .interactive, now: bench.now) == nil)
 }
 
-@Test func `a message of one lane is told of while one of the other waits`() throws {
+@Test func `a message of one lane is reported while one of the other lane waits`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("a file", .bulk)
@@ -215,7 +215,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   return slots
 }
 
-@Test func `frames that are taken make room that is used in the drain and not before`() throws {
+@Test func `the room of sent frames is refilled only when the outputs are drained`() throws {
   let bench = Bench()
   let slot = try busyLinks(bench, [1])[0]
   #expect(bench.node.nextOutput(now: bench.now) == .transmit(slot))
@@ -227,7 +227,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(bench.node.link(slot).queuedByteCount == queued)
 }
 
-@Test func `every link is told to send before one is told again`() throws {
+@Test func `every link is asked to send before one is asked again`() throws {
   let bench = Bench()
   let links = try busyLinks(bench, [1, 2])
   var slots: [Int] = []
@@ -239,7 +239,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(slots == links + links)
 }
 
-@Test func `what failed by a revocation is told also when the revocation is over`() throws {
+@Test func `a send that failed by a revocation is reported even if the revocation has ended`() throws {
   let trust = Revocation()
   let bench = Bench(trust: trust)
   let relay = bench.neighbour(2)
@@ -256,7 +256,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   #expect(bench.nextCompletion()?.completion.outcome == .failed(.closed) && bench.nextCompletion() == nil)
 }
 
-@Test func `an unreliable message that no frame carries or that has no way is refused`() {
+@Test func `an unreliable message that is too long or has no route is refused`() {
   let bench = Bench()
   let partner = Partner(bench, 1)
   let longest = bench.node.datagramBytesMax(to: bench.id(1)) ?? 0
@@ -276,7 +276,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   bench.sent(.segment, on: slot).map { $0.payload.count - 32 }
 }
 
-@Test func `messages of one wake up share a segment`() throws {
+@Test func `messages of one wake-up share a segment`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.drains = false
@@ -285,7 +285,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   #expect(segmentSizes(bench, on: partner.slot) == [100 * 15])
 }
 
-@Test func `messages join what waits behind segments in the links queue`() throws {
+@Test func `messages are combined while segments wait in the link's queue`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false
@@ -293,7 +293,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   #expect(segmentSizes(bench, on: partner.slot) == [15, 99 * 15])
 }
 
-@Test func `a whole segment does not wait for the links queue`() throws {
+@Test func `a segment of maximum length does not wait for the link's queue`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false
@@ -303,7 +303,7 @@ private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
   #expect(bench.node.link(partner.slot).queuedByteCount > before + 16_000)
 }
 
-@Test func `an urgent message does not join bulk`() throws {
+@Test func `an interactive message is not combined with bulk data`() throws {
   let bench = Bench()
   let partner = Partner(bench, 1)
   bench.carriesOutTransmit = false

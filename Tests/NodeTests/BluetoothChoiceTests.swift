@@ -31,12 +31,12 @@ extension Dialler {
   }
 }
 
-@Test func `a leaf dials one relay at once and nobody else`() {
+@Test func `a leaf dials one relay at once and no other node`() {
   let dialler = hearing(relays: false, boxes: [10, 20, 30], leaves: [40, 60])
   #expect(dialler.dials().count == 1)
 }
 
-@Test func `a leaf dials another relay to which no way leads`() {
+@Test func `a leaf dials another relay to which it has no route`() {
   let dialler = hearing(relays: false, boxes: [10, 20])
   let first = dialler.dials()
   dialler.linked = Set(first.map(UInt64.init))
@@ -46,14 +46,14 @@ extension Dialler {
   #expect(dialler.dials(within: .milliseconds(200)).count == 1)
 }
 
-@Test func `a leaf leaves a relay alone to which a way leads`() {
+@Test func `a leaf does not dial another relay to which it has a route`() {
   let dialler = hearing(relays: false, boxes: [10, 20])
   let first = Set(dialler.dials())
   dialler.reached = [10, 20]
   #expect(dialler.dials(within: .seconds(60)).subtracting(first) == [])
 }
 
-@Test func `a leaf whose relay was not reached twice dials the next one`() {
+@Test func `a leaf whose relay could not be reached twice dials the next one`() {
   let dialler = hearing(relays: false, boxes: [10, 20])
   let first = dialler.dials().first ?? 0
   dialler.reached = [10, 20]
@@ -65,7 +65,7 @@ extension Dialler {
   #expect(dialler.connector.candidates.contains { $0.handle != first && $0.phase == .dialling })
 }
 
-@Test func `a leaf dials a leaf only after thirty seconds without a way`() {
+@Test func `a leaf dials a leaf only after thirty seconds without a route`() {
   let dialler = hearing(relays: false, boxes: [10], leaves: [60, 70])
   #expect(dialler.dials() == [10])
   dialler.reached = [60]
@@ -73,14 +73,14 @@ extension Dialler {
   #expect(dialler.dials(within: .seconds(1)) == [70])
 }
 
-@Test func `leaves without a relay dial each other after ten seconds the higher one later`() {
+@Test func `leaves without a relay dial each other after ten seconds, the higher one later`() {
   let dialler = hearing(50, relays: false, leaves: [40, 60])
   #expect(dialler.dials(within: .milliseconds(9_900)) == [])
   #expect(dialler.dials(within: .milliseconds(200)) == [60])
   #expect(dialler.dials(within: .seconds(2)) == [40])
 }
 
-@Test func `a leaf that hears a relay late leaves leaves alone`() {
+@Test func `a leaf that finds a relay late does not dial leaves`() {
   let dialler = hearing(relays: false, leaves: [60])
   #expect(dialler.dials(within: .seconds(2)) == [])
   dialler.hear(10, relays: true)
@@ -88,7 +88,7 @@ extension Dialler {
   #expect(dialler.dials(within: .seconds(10)) == [])
 }
 
-@Test func `a relay dials a leaf that does not dial it and to which no way leads`() {
+@Test func `a relay dials a leaf that does not dial it and to which it has no route`() {
   let dialler = hearing(relays: true, leaves: [60, 70])
   dialler.reached = [70]
   #expect(dialler.dials(within: .milliseconds(1_900)) == [])
@@ -97,7 +97,7 @@ extension Dialler {
   #expect(dialler.dials(within: .seconds(12)) == [70])
 }
 
-@Test func `a parked neighbour is dialled when it is called`() {
+@Test func `a parked neighbour is dialled when it is due`() {
   let dialler = hearing(relays: true, leaves: [60])
   dialler.standings = [60: .parked]
   #expect(dialler.dials(within: .seconds(60)) == [])
@@ -105,28 +105,28 @@ extension Dialler {
   #expect(dialler.dials(within: .milliseconds(10)) == [60])
 }
 
-@Test func `who has frames is dialled before who is only visited`() {
+@Test func `a parked neighbour with waiting frames is dialled before one with news only`() {
   let dialler = hearing(relays: true, leaves: [60, 70])
   dialler.standings = [60: .called(.news), 70: .called(.frames)]
   dialler.connector.bluetoothPlaces = 1
   #expect(dialler.dials() == [70])
 }
 
-@Test func `who is answered is dialled before who only has frames`() {
+@Test func `a parked neighbour that gets a reply is dialled before one with waiting frames only`() {
   let dialler = hearing(relays: true, leaves: [60, 70])
   dialler.standings = [60: .called(.frames), 70: .called(.answers)]
   dialler.connector.bluetoothPlaces = 1
   #expect(dialler.dials() == [70])
 }
 
-@Test func `who meets somebody new is dialled before who is answered`() {
+@Test func `a parked neighbour with a new communication partner is dialled before one that gets a reply`() {
   let dialler = hearing(relays: true, leaves: [60, 70])
   dialler.standings = [60: .called(.answers), 70: .called(.meeting)]
   dialler.connector.bluetoothPlaces = 1
   #expect(dialler.dials() == [70])
 }
 
-@Test func `without a place nobody is dialled over bluetooth and the longest due comes first`() {
+@Test func `without a free connection no node is dialled over Bluetooth, and the longest due comes first`() {
   let dialler = hearing(relays: true, boxes: [60])
   dialler.connector.bluetoothPlaces = 0
   _ = dialler.find(7, hint: 7, .ethernet)
@@ -139,7 +139,7 @@ extension Dialler {
   #expect(dialler.connector.dialsWithoutPlace == 1)
 }
 
-@Test func `a leaf keeps its last place for a relay`() {
+@Test func `a leaf reserves its last connection for a relay`() {
   let dialler = hearing(relays: false, leaves: [60, 70])
   dialler.connector.bluetoothPlaces = 2
   #expect(dialler.dials(within: .seconds(10)).count == 1)
@@ -147,7 +147,7 @@ extension Dialler {
   #expect(dialler.dials() == [10])
 }
 
-@Test func `two at once are dialled over bluetooth`() {
+@Test func `at most two nodes are dialled over Bluetooth at once`() {
   let dialler = hearing(relays: true, boxes: [60, 70, 80])
   #expect(dialler.dials() == [60, 70])
   #expect(dialler.connector.deadline == .never)
@@ -163,7 +163,7 @@ private func inquirer(_ local: UInt64 = 10) -> Dialler {
 }
 
 @Test(arguments: [(10, 2), (30, 4)] as [(UInt64, UInt64)])
-func `who was found by an inquiry is dialled after a moment without a way`(_ local: UInt64, _ seconds: UInt64) {
+func `a node found by an inquiry is dialled after some time without a route`(_ local: UInt64, _ seconds: UInt64) {
   let dialler = inquirer(local)
   #expect(dialler.dials() == [])
   dialler.now = dialler.now + .milliseconds(1000 * seconds - 1)
@@ -172,7 +172,7 @@ func `who was found by an inquiry is dialled after a moment without a way`(_ loc
   #expect(dialler.dials() == [1])
 }
 
-@Test func `who is reached otherwise is not dialled over classic`() {
+@Test func `a node with another route is not dialled over Bluetooth classic`() {
   let dialler = inquirer()
   dialler.reached = [20]
   #expect(dialler.dials(within: .seconds(300)) == [])
@@ -180,7 +180,7 @@ func `who was found by an inquiry is dialled after a moment without a way`(_ loc
   #expect(dialler.dials(within: .seconds(12)) == [1])
 }
 
-@Test func `a link over classic is not wanted once LE links both`() {
+@Test func `a link over Bluetooth classic is not wanted once LE links both nodes`() {
   let dialler = inquirer()
   _ = dialler.dials(within: .seconds(2))
   dialler.connector.linkOpened(0, 1, peer: NodeID(high: 20, low: 0), now: dialler.now)
@@ -193,7 +193,7 @@ func `who was found by an inquiry is dialled after a moment without a way`(_ loc
   #expect(dialler.connector.domainChange(ofUnwanted: 20, .bluetoothClassic) != nil)
 }
 
-@Test func `dials over classic are one at a time and take no place of LE`() {
+@Test func `dials over Bluetooth classic run one at a time and use no LE connection`() {
   let dialler = inquirer()
   _ = dialler.find(2, hint: 30, .bluetoothClassic)
   #expect(dialler.dials() == [])

@@ -25,7 +25,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   return slot
 }
 
-@Test func `a better bearer carries once a pong came and two seconds have passed`() {
+@Test func `a better bearer is used after a pong and two seconds`() {
   let bench = Bench()
   let slow = comeUp(bench, 1, .bluetoothLE)
   let fast = comeUp(bench, 1, .wifi)
@@ -42,7 +42,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(silent.node.carrier(to: silent.id(1))?.slot == 0)
 }
 
-@Test func `what waits on the old link still leaves through it`() {
+@Test func `frames that wait on the old link are still sent over it`() {
   let bench = Bench()
   let from = bench.neighbour(2)
   let slow = comeUp(bench, 1, .bluetoothLE)
@@ -62,7 +62,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.sent(.segment, on: fast).map(\.payload) == [[2]])
 }
 
-@Test func `a link that keeps breaking carries only where there is no other way`() {
+@Test func `a link that keeps breaking is used only if there is no other route`() {
   let bench = Bench()
   let slow = comeUp(bench, 1, .bluetoothLE)
   for _ in 0..<2 {
@@ -79,7 +79,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.node.carrier(to: bench.id(1))?.slot == fast)
 }
 
-@Test func `in quarantine the only link carries at a cost above all others`() {
+@Test func `a quarantined single link is used at a cost above all others`() {
   let bench = Bench()
   for _ in 0..<2 {
     let slot = comeUp(bench, 1, .ethernet)
@@ -92,7 +92,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.node.carrier(to: bench.id(1))?.cost == 10)
 }
 
-@Test func `links that somebody closes on purpose do not flap`() {
+@Test func `links that are closed on purpose do not count as flapping`() {
   let bench = Bench()
   for _ in 0..<5 {
     let slot = comeUp(bench, 1, .ethernet)
@@ -103,7 +103,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.node.carrier(to: bench.id(1))?.cost == 10)
 }
 
-@Test func `a link of the neighbours former life goes whatever its bearer`() {
+@Test func `a link of a former epoch of the neighbour is closed, whatever its bearer`() {
   let bench = Bench(5)
   let old = bench.neighbour(9, .bluetoothLE, epoch: 1)
   let new = bench.neighbour(9, .wifi, epoch: 2)

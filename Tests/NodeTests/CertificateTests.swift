@@ -41,7 +41,7 @@ import Testing
     return sessions
   }
 
-  @Test func `two that both decide learn each other's certificates`() throws {
+  @Test func `two applications that decide on members receive each other's certificates`() throws {
     let row = Row(3)
     var asked: [Int: [MemberAddress]] = [:]
     for number in 1...2 {
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `a member whose node was started again proves its key anew, although nobody has anything to say to it`()
+  @Test func `a restarted member proves its key again, although no application sends to it`()
     throws
   {
     let row = Row(3)
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(arguments: [(0, 2), (2, 0)])
-  func `a member proves its key, soon after the last demand for it was lost`(judge: Int, other: Int) throws {
+  func `a member proves its key soon after the last request for it was lost`(judge: Int, other: Int) throws {
     let row = Row(3)
     _ = try meet(row, decidesOnMembers: [judge])
     let node = row.places[other].identity.id
@@ -99,7 +99,7 @@ import Testing
     #expect(row.places[2].node.certificates(of: row.places[0].identity.id) == nil)
   }
 
-  @Test func `where traffic is not sealed there are no certificates`() {
+  @Test func `nodes without encryption have no certificates`() {
     let row = Row(2) { _, settings in settings.encryption = .none }
     #expect(row.places[0].node.certificates(of: row.places[1].identity.id) == [])
     #expect(row.places[0].node.certificates(of: row.places[0].identity.id) == [])

@@ -13,7 +13,7 @@ private func stranger(_ number: Int) -> [UInt8] {
 }
 
 @Suite struct CheckingTests {
-  @Test func `advertisements that come together are verified three at a time`() {
+  @Test func `advertisements that arrive together are verified three at a time`() {
     let bench = Bench()
     let slot = bench.neighbour(1)
     bench.pass(.milliseconds(100))
@@ -34,7 +34,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     #expect(bench.node.counters.advertisementsAccepted == 12 && bench.refusals(.tooMany) == 0)
   }
 
-  @Test func `what finds no room to wait is asked for again`() {
+  @Test func `an advertisement that finds no room to wait for verification is requested again`() {
     let bench = Bench()
     let slot = bench.neighbour(1)
     bench.pass(.milliseconds(100))
@@ -55,7 +55,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     #expect(bench.sent(.request, on: slot).count == 1)
   }
 
-  @Test func `what waits goes with its link`() {
+  @Test func `advertisements that wait for verification are dropped with their link`() {
     let bench = Bench()
     let slot = bench.neighbour(1)
     bench.pass(.milliseconds(100))
@@ -67,7 +67,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     #expect(bench.verifyCount == before)
   }
 
-  @Test func `advertisements that wait for their checks outlive the parking of their link`() throws {
+  @Test func `advertisements that wait for verification survive the parking of their link`() throws {
     let (box, slot) = try ParkingBox.leaf()
     let bench = box.bench
     let before = bench.node.counters.advertisementsAccepted
@@ -80,7 +80,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     #expect(bench.node.counters.advertisementsAccepted - before == 12)
   }
 
-  @Test func `advertisements that wait for their checks are accepted while a parked link opens again`() throws {
+  @Test func `advertisements that wait for verification are accepted while a parked link opens again`() throws {
     let (box, slot) = try ParkingBox.leaf()
     let bench = box.bench
     let before = bench.node.counters.advertisementsAccepted
@@ -93,7 +93,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     #expect(bench.node.counters.advertisementsAccepted - before == 12)
   }
 
-  @Test func `a neighbour that sends a frame byte by byte and answers no ping is dead as one that is silent`() {
+  @Test func `a neighbour that sends a frame byte by byte and answers no ping counts as silent`() {
     for bearer in [BearerKind.ethernet, .bluetoothLE] {
       let bench = Bench()
       let slot = bench.neighbour(1, bearer)
@@ -108,7 +108,7 @@ private func stranger(_ number: Int) -> [UInt8] {
     }
   }
 
-  @Test func `a neighbour that sends whole frames is alive, however slowly they come`() {
+  @Test func `a neighbour that sends complete frames counts as alive, however slowly they arrive`() {
     let bench = Bench()
     let slot = bench.neighbour(1, .bluetoothLE)
     for number in 0..<20 {

@@ -69,13 +69,13 @@ final class Dialler {
   }
 }
 
-@Test func `the lower node dials at once`() {
+@Test func `the node with the lower id dials at once`() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
   #expect(dialler.dials() == [7])
 }
 
-@Test func `the higher node dials only when the lower did not in time`() {
+@Test func `the node with the higher id dials only if the other does not dial in time`() {
   let dialler = Dialler(local: 3)
   _ = dialler.find(7, hint: 2)
   #expect(dialler.dials() == [])
@@ -84,7 +84,7 @@ final class Dialler {
   #expect(dialler.dials() == [7])
 }
 
-@Test func `the higher node does not dial a neighbour that is linked`() {
+@Test func `the node with the higher id does not dial a linked neighbour`() {
   let dialler = Dialler(local: 3)
   _ = dialler.find(7, hint: 2)
   dialler.linked = [2]
@@ -94,7 +94,7 @@ final class Dialler {
   #expect(dialler.wait().after <= .seconds(2))
 }
 
-@Test func `a candidate that a link serves costs no timer`() {
+@Test func `a candidate of a linked node sets no timer`() {
   let dialler = Dialler(local: 3)
   _ = dialler.find(7, hint: 2)
   dialler.linked = [2]
@@ -103,7 +103,7 @@ final class Dialler {
   #expect(dialler.connector.deadline == .never)
 }
 
-@Test func `a candidate that another dial serves is dialled when that has failed or led elsewhere`() {
+@Test func `a second candidate of a node is dialled if the first one fails or reaches another node`() {
   for leadsElsewhere in [false, true] {
     let dialler = Dialler(local: 1)
     _ = dialler.find(7, hint: 2)
@@ -120,7 +120,7 @@ final class Dialler {
   }
 }
 
-@Test func `a candidate that is lost gives way to another one of the same node`() {
+@Test func `a lost candidate is replaced by another one of the same node`() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
   _ = dialler.find(8, hint: 2)
@@ -129,7 +129,7 @@ final class Dialler {
   #expect(dialler.wait().dials == [8])
 }
 
-@Test func `a candidate that names nobody is dialled at once`() {
+@Test func `a candidate without an id is dialled at once`() {
   let dialler = Dialler(local: .max)
   _ = dialler.find(7, hint: 0)
   #expect(dialler.dials() == [7])
@@ -141,7 +141,7 @@ final class Dialler {
   #expect(dialler.dials() == [] && dialler.connector.deadline == .never)
 }
 
-@Test func `a candidate is dialled once however often it is found`() {
+@Test func `a candidate is dialled once, however often it is found`() {
   let dialler = Dialler(local: 1)
   for _ in 0..<5 { _ = dialler.find(7, hint: 2) }
   #expect(dialler.dials() == [7])
@@ -149,7 +149,7 @@ final class Dialler {
   #expect(dialler.dials() == [])
 }
 
-@Test func `one node seen twice over one bearer is dialled once`() {
+@Test func `a node found twice over one bearer is dialled once per bearer`() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
   _ = dialler.find(8, hint: 2)
@@ -157,14 +157,14 @@ final class Dialler {
   #expect(dialler.dials() == [7, 9])
 }
 
-@Test func `a candidate that is lost is not dialled`() {
+@Test func `a lost candidate is not dialled`() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
   dialler.lose(7)
   #expect(dialler.dials() == [])
 }
 
-@Test func `pauses between failed dials grow to three seconds and then to half a minute`() {
+@Test func `pauses between failed dials grow to three seconds, and later to half a minute`() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
   _ = dialler.dials()
@@ -180,7 +180,7 @@ final class Dialler {
   for (pause, base) in zip(pauses, bases) { #expect((base...base * 5 / 4).contains(pause), "\(pauses)") }
 }
 
-@Test func `the spread of pauses depends on who dials what`() {
+@Test func `the spread of pauses differs by dialling node and candidate`() {
   let pauses = (0..<8).map { number in
     let dialler = Dialler(local: 0x1111_2222_3333_4444 &* UInt64(number + 1))
     _ = dialler.find(UInt32(number), hint: 0)
@@ -191,7 +191,7 @@ final class Dialler {
   #expect(Set(pauses).count == 8)
 }
 
-@Test func `a link that proved good forgives former failures`() {
+@Test func `a proven link clears earlier failures`() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
   _ = dialler.dials()
@@ -218,7 +218,7 @@ final class Dialler {
   #expect(pauses[3] > pauses[0] * 3)
 }
 
-@Test func `a neighbour is left alone for as long as it asked`() {
+@Test func `a neighbour is not dialled for the time that it requested`() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
   _ = dialler.find(8, hint: 2)
@@ -228,7 +228,7 @@ final class Dialler {
   #expect(dialler.wait().after >= .seconds(40))
 }
 
-@Test func `a dial tells who is there`() {
+@Test func `a dial shows which node a candidate belongs to`() {
   // The candidate announced no node id. The dial shows that its address belongs to node 2. While node 2 is linked over
   // another address, this address is not dialled.
   let dialler = Dialler(local: 1)
@@ -240,7 +240,7 @@ final class Dialler {
   #expect(dialler.wait(atMost: .seconds(10)).dials == [])
 }
 
-@Test func `eight dials are under way at once and the next waits for an end`() {
+@Test func `eight dials run at once, and the next one waits for the end of one`() {
   let dialler = Dialler(local: 1)
   for number in 0..<10 { _ = dialler.find(UInt32(number), hint: UInt64(100 + number)) }
   #expect(dialler.dials() == [0, 1, 2, 3, 4, 5, 6, 7])
@@ -248,14 +248,14 @@ final class Dialler {
   #expect(dialler.dials() == [8])
 }
 
-@Test func `while all dials are taken no deadline is due`() {
+@Test func `no deadline is due while all dials are in use`() {
   let dialler = Dialler(local: 1)
   for number in 0..<10 { _ = dialler.find(UInt32(number), hint: UInt64(100 + number)) }
   _ = dialler.dials()
   #expect(dialler.connector.deadline > dialler.now)
 }
 
-@Test func `the table of candidates is bounded`() {
+@Test func `the number of candidates is limited`() {
   let dialler = Dialler(local: 1)
   for number in 0..<Limits.candidatesMax { #expect(dialler.find(UInt32(number), hint: UInt64(100 + number))) }
   #expect(!dialler.find(9999, hint: 5))
@@ -278,7 +278,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   return dialler
 }
 
-@Test func `in a hall of five every lower node is dialled by every higher one in time`() {
+@Test func `in a hall of five nodes each node dials every other one`() {
   let highest = hall(of: 5, seenBy: 5)
   #expect(highest.dials() == [])
   highest.now = start + .milliseconds(2_250)
@@ -286,19 +286,19 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   #expect(hall(of: 5, seenBy: 1).dials() == [2, 3, 4, 5])
 }
 
-@Test func `in a small hall a dial waits until nobody has come for a quarter of a second`() {
+@Test func `in a small hall a dial waits until no node has appeared for a quarter of a second`() {
   let dialler = hall(of: 4, seenBy: 1)
   #expect(dialler.find(5, hint: 5, domain: 3) && dialler.dials() == [])
   #expect(dialler.wait().after == .milliseconds(250))
 }
 
-@Test func `in a larger hall four are dialled`() {
+@Test func `in a larger hall a node dials four others`() {
   let dialler = hall(of: 40, seenBy: 1)
   #expect(dialler.dials().count == 4)
   #expect(dialler.wait(atMost: .seconds(20)).dials == [])
 }
 
-@Test func `in a crowd a dial waits until nobody has come for half a second`() {
+@Test func `in a large hall a dial waits until no node has appeared for half a second`() {
   let dialler = hall(of: 40, seenBy: 1)
   dialler.now = start + .milliseconds(400)
   #expect(dialler.dials() == [])
@@ -306,7 +306,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   #expect(dialler.wait().after == .milliseconds(500))
 }
 
-@Test func `in a crowd where nodes come all the time a dial waits three seconds`() {
+@Test func `in a large hall where nodes appear all the time a dial waits three seconds`() {
   let dialler = hall(of: 40, seenBy: 1)
   dialler.now = start
   var hint: UInt64 = 100
@@ -319,41 +319,41 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   #expect(dialler.now == start + .seconds(3))
 }
 
-@Test func `who is outside a domain is dialled besides`() {
+@Test func `nodes outside of a broadcast domain are dialled in addition`() {
   let dialler = hall(of: 40, seenBy: 1)
   _ = dialler.find(99, hint: 99)
   _ = dialler.find(98, hint: 0, domain: 3)
   #expect(Set(dialler.dials()).isSuperset(of: [98, 99]))
 }
 
-@Test func `two halls are chosen in one by one`() {
+@Test func `links in two halls are selected separately`() {
   let dialler = hall(of: 5, seenBy: 1)
   for hint in 50...53 as ClosedRange<UInt64> { _ = dialler.find(UInt32(hint), hint: hint, domain: 4) }
   dialler.now = dialler.now + .milliseconds(250)
   #expect(dialler.dials() == [2, 3, 4, 5, 50, 51, 52, 53])
 }
 
-@Test func `a node with two addresses counts once`() {
+@Test func `a node with two addresses counts once in a hall`() {
   let dialler = hall(of: 5, seenBy: 1)
   for hint in 2...5 as ClosedRange<UInt64> { _ = dialler.find(UInt32(100 + hint), hint: hint, domain: 3) }
   dialler.now = dialler.now + .milliseconds(250)
   #expect(dialler.dials() == [2, 3, 4, 5])
 }
 
-@Test func `a relay dials no leaf`() {
+@Test func `a relay in a hall dials no leaf`() {
   let dialler = hall(of: 3, seenBy: 1, othersRelay: false)
   #expect(dialler.dials() == [] && dialler.connector.deadline == .never)
 }
 
-@Test func `a leaf dials two relays whoever has the higher ID`() {
+@Test func `a leaf in a hall dials two relays, whichever id is higher`() {
   #expect(hall(of: 12, seenBy: 12, relays: false).dials().count == 2)
 }
 
-@Test func `a leaf among leaves dials them all`() {
+@Test func `a leaf among leaves dials all of them`() {
   #expect(hall(of: 8, seenBy: 1, relays: false, othersRelay: false).dials().count == 7)
 }
 
-@Test func `another one takes the place of who cannot be dialled twice and leaves it again`() {
+@Test func `a node that could not be dialled twice is replaced until it is reachable again`() {
   let dialler = hall(of: 40, seenBy: 1)
   let first = dialler.dials()
   dialler.linked = Set(first.dropFirst().map(UInt64.init))
@@ -374,7 +374,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   #expect(dialler.wait(atMost: .seconds(5)).dials == [])
 }
 
-@Test func `who asks not to be dialled leaves its place at once`() {
+@Test func `a node that asks not to be dialled is replaced at once`() {
   let dialler = hall(of: 40, seenBy: 1)
   let first = dialler.dials()
   dialler.connector.linkOpened(3, first[0], peer: NodeID(high: UInt64(first[0]), low: 0), now: dialler.now)
@@ -384,7 +384,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   #expect(dialler.dials().count == 1)
 }
 
-@Test func `a link that was not needed is no failure`() {
+@Test func `a link that was closed as unnecessary does not count as a failure`() {
   let dialler = hall(of: 40, seenBy: 1)
   let first = dialler.dials()[0]
   for _ in 0..<3 {
@@ -395,7 +395,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   }
 }
 
-@Test func `whose neighbour came first is not dialled again while the link stands`() {
+@Test func `a neighbour that connected first is not dialled while its link is up`() {
   let dialler = Dialler(local: 100)
   #expect(dialler.find(7, hint: 200))
   #expect(dialler.dials() == [7])

@@ -40,7 +40,7 @@ private struct Relay {
 }
 
 @Suite struct CutThroughTests {
-  @Test func `what a node says itself goes to the stream of an idle link at once`() {
+  @Test func `a frame of the node itself is written to the stream of an idle link at once`() {
     let row = Row(2)
     row.say("first", from: 0, to: 1)
     row.pass(.seconds(1))
@@ -50,7 +50,7 @@ private struct Relay {
     #expect(stream.frames.map(\.header.type) == [FrameType.sealed.rawValue])
   }
 
-  @Test func `a sealed frame goes to the stream of an idle link at once, with one hop less`() {
+  @Test func `a sealed frame is written to the stream of an idle link at once, with one hop less`() {
     let relay = Relay()
     let before = relay.bench.node.link(relay.right).bytesOut
     relay.pass([1, 2, 3])
@@ -67,7 +67,7 @@ private struct Relay {
     #expect(relay.bench.sent(on: relay.right).map(\.payload) == [[1]])
   }
 
-  @Test func `a frame behind one that is queued is queued too`() {
+  @Test func `a frame behind a queued frame is queued too`() {
     let relay = Relay()
     relay.bench.carriesOutTransmit = false
     relay.stream.hasRoom = false
@@ -78,13 +78,13 @@ private struct Relay {
     #expect(relay.bench.sent(on: relay.right).map(\.payload) == [[1], [2]])
   }
 
-  @Test func `a frame that belongs inside TLS is queued`() {
+  @Test func `a frame that must be sent inside TLS is queued`() {
     let relay = Relay()
     relay.pass([1], isSealed: false)
     #expect(relay.stream.askedCount == 0 && relay.bench.sent(on: relay.right).count == 1)
   }
 
-  @Test func `the stream of a closed link is asked no more`() {
+  @Test func `the stream of a closed link is no longer used`() {
     let relay = Relay()
     relay.bench.handle(.linkClosed(relay.right))
     let again = relay.bench.neighbour(2, epoch: 2)

@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-@Test func `a peer is found once when it is reachable and said who it is`() {
+@Test func `a peer is found once when it has both a route and a profile`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]), on: slot)
@@ -15,14 +15,14 @@ import Testing
   #expect(bench.peerEvents() == [])
 }
 
-@Test func `a profile without a way is no peer`() {
+@Test func `a node with a profile but without a route is no peer`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.profile(5, name: "eve"), on: slot)
   #expect(bench.peerEvents() == [] && bench.node.peers.isEmpty)
 }
 
-@Test func `a peer tells its profile and the way to it`() throws {
+@Test func `a peer has its profile and its route`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1, .wifi)
   bench.receive(bench.topology(1, [20, 3]) + bench.topology(3, [1], epoch: 4), on: slot)
@@ -34,7 +34,7 @@ import Testing
   #expect(peer.hops == 2 && peer.bearer == .wifi && peer.firstHop == bench.id(1))
 }
 
-@Test func `peers of one type share its bytes`() throws {
+@Test func `peers with the same service type share its memory`() throws {
   let bench = Bench()
   for (person, type) in [(1, "chat"), (2, "chat"), (3, "drop")] {
     let slot = bench.neighbour(person)
@@ -47,7 +47,7 @@ import Testing
   #expect(places[0] == places[1] && places[1] != places[2])
 }
 
-@Test func `a peer without a way is lost once after the grace`() {
+@Test func `a peer without a route is lost once, after the grace period`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -61,7 +61,7 @@ import Testing
   #expect(bench.peerEvents() == [])
 }
 
-@Test func `what changes elsewhere within the grace loses nobody sooner`() {
+@Test func `other changes within the grace period do not lose the peer earlier`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let other = bench.neighbour(2)
@@ -73,7 +73,7 @@ import Testing
   #expect(bench.peerEvents() == [])
 }
 
-@Test func `a change of bearer within the grace is no loss`() {
+@Test func `a change of bearer within the grace period loses no peer`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -85,7 +85,7 @@ import Testing
   #expect(bench.peerEvents() == ["changed bob 1"])
 }
 
-@Test func `a peer that comes back later is found again`() {
+@Test func `a lost peer that returns is found again`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -95,7 +95,7 @@ import Testing
   #expect(bench.peerEvents() == ["found bob 1", "lost 1", "found bob 1"])
 }
 
-@Test func `a shorter way is a change`() {
+@Test func `a shorter route is reported as a change`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20, 3]) + bench.topology(3, [1, 20]) + bench.profile(3, name: "carol"), on: slot)
@@ -104,7 +104,7 @@ import Testing
   #expect(bench.peerEvents() == ["changed carol 1"])
 }
 
-@Test func `a new name is a change`() {
+@Test func `a new name is reported as a change`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -112,7 +112,7 @@ import Testing
   #expect(bench.peerEvents() == ["found bob 1", "changed bobby 1"])
 }
 
-@Test func `a renewed profile that says the same is no change`() {
+@Test func `a renewed profile with the same content is not reported`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -120,7 +120,7 @@ import Testing
   #expect(bench.peerEvents() == ["found bob 1"])
 }
 
-@Test func `a restarted peer is the same peer with its new name`() {
+@Test func `a restarted peer with a new name is reported as changed, not as lost`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
@@ -131,7 +131,7 @@ import Testing
   #expect(bench.peerEvents() == ["changed bob 1", "changed rob 1"])
 }
 
-@Test func `a peer that is back without its profile keeps no deadline in the past`() {
+@Test func `a peer that returns without its profile leaves no deadline in the past`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let others = bench.neighbour(2)

@@ -20,19 +20,19 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
   return bench.told(.keyHeldElsewhere)
 }
 
-@Test func `a neighbour that keeps another link to this node's key for 20 s is told once`() {
+@Test func `a neighbour that keeps another link to this node's key for 20 s is reported once`() {
   #expect(told(closing: 12, every: .seconds(2)) == 1)
 }
 
-@Test func `a former link that the neighbour gives up in time is no other holder`() {
+@Test func `a former link that the neighbour closes in time does not count as a duplicate key`() {
   #expect(told(closing: 10, every: .seconds(2)) == 0)
 }
 
-@Test func `links that end otherwise tell of no other holder`() {
+@Test func `links that end for other reasons do not count as a duplicate key`() {
   #expect(told(closing: 12, every: .seconds(2), reason: 10) == 0)
 }
 
-@Test func `who has another link to the neighbour was refused for that one`() {
+@Test func `a refused link beside another link to the neighbour does not count as a duplicate key`() {
   let bench = Bench(5)
   let kept = bench.neighbour(9, .wifi)
   for _ in 0..<12 {
@@ -47,7 +47,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
   #expect(bench.node.link(kept).state == .up && bench.told(.keyHeldElsewhere) == 0)
 }
 
-@Test func `a neighbour is watched until a link to it lasts or nothing is heard for a minute`() {
+@Test func `a neighbour is watched until a link to it lasts, or for a minute without a refusal`() {
   let now = Instant.zero + .seconds(1000), one = Bench.people[1].id, other = Bench.people[2].id
   var holder = DuplicateKeyDetector()
   func isTold(by peer: NodeID, _ seconds: UInt64) -> Bool {
@@ -63,7 +63,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
   #expect(!anew && !early && !minute && !holder.isKnown(to: one))
 }
 
-@Test func `it is told again after ten minutes`() {
+@Test func `a duplicate key is reported again after ten minutes`() {
   let now = Instant.zero + .seconds(1000), peer = Bench.people[1].id
   var holder = DuplicateKeyDetector(), times: [UInt64] = []
   for second in stride(from: 0, to: 1300, by: 20) as StrideTo<UInt64> {
@@ -72,7 +72,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
   #expect(times == [20, 620, 1220])
 }
 
-@Test func `neither another neighbour nor many keys of one address hide a neighbour's statement`() {
+@Test func `neither another neighbour nor many keys of one address hide a neighbour's refusal`() {
   let now = Instant.zero + .seconds(1000), honest = NodeID(high: 1_000, low: 1)
   var holder = DuplicateKeyDetector()
   let liar = holder.linkRefused(by: NodeID(high: 1, low: 1), from: 1, now: now)
@@ -84,7 +84,7 @@ private func told(closing links: Int, every pause: TimeSpan, reason: UInt8 = 2) 
   #expect(!liar && !first && last && holder.isKnown(to: honest))
 }
 
-@Test func `the statements of one address are reported once in ten minutes`() {
+@Test func `refusals from one address are reported once in ten minutes`() {
   let now = Instant.zero + .seconds(1000)
   var holder = DuplicateKeyDetector(), times: [UInt64] = []
   for second in stride(from: 0, through: 620, by: 10) as StrideThrough<UInt64> {

@@ -23,14 +23,14 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   bench.receive(frame(.ping, from: bench.id(person), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
 }
 
-@Test(arguments: [true, false]) func `the link that the lower node dialled stays on both sides in either order`(
+@Test(arguments: [true, false]) func `both sides keep the link that the lower id dialled, in either order`(
   ownFirst: Bool
 ) {
   #expect(keptIsDialled(here: 5, there: 9, ownFirst: ownFirst) == true)
   #expect(keptIsDialled(here: 9, there: 5, ownFirst: ownFirst) == false)
 }
 
-@Test func `the link that goes is told so`() throws {
+@Test func `a duplicate link is closed with that reason`() throws {
   let bench = Bench(5)
   let own = bench.neighbour(9, dialled: 1)
   let other = bench.neighbour(9)
@@ -39,7 +39,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .closed(.duplicate))
 }
 
-@Test func `of two links that cross neither goes before the one that stays is up at the neighbour`() {
+@Test func `one of two crossing links is closed only when the other one is up at the neighbour`() {
   let bench = Bench(5)
   let other = bench.neighbour(9)
   let own = bench.open(9, dialled: 1)
@@ -52,7 +52,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .closed(.duplicate))
 }
 
-@Test func `of two links that cross the other stays when the one that was to stay breaks`() {
+@Test func `a crossing link is kept if the preferred one breaks`() {
   let bench = Bench(5)
   let other = bench.neighbour(9)
   let own = bench.neighbour(9, dialled: 1)
@@ -60,14 +60,14 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.link(other).state == .up && bench.takeCommands() == [])
 }
 
-@Test func `of two links that one side dialled the newer stays`() {
+@Test func `the newer one of two links dialled by one side is kept`() {
   let bench = Bench(5)
   let old = bench.neighbour(9)
   let new = bench.neighbour(9)
   #expect(bench.node.link(old).state == .closed(.duplicate) && bench.node.link(new).state == .up)
 }
 
-@Test func `the link of the neighbours later life stays in either order`() {
+@Test func `the link of the neighbour's later epoch is kept, in either order`() {
   for laterFirst in [true, false] {
     // The node with the lower id dialled the link of the former epoch. With equal epochs, that link would stay.
     let bench = Bench(9)
@@ -79,7 +79,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   }
 }
 
-@Test func `links over two bearers both stay`() {
+@Test func `links over two bearers are both kept`() {
   let bench = Bench(5)
   let slots = [bench.neighbour(9, .wifi), bench.neighbour(9, .bluetoothLE)]
   #expect(slots.allSatisfy { bench.node.link($0).state == .up })
@@ -90,7 +90,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.openLink(peer: bench.identity.id, bearer: .ethernet, dialled: nil, now: bench.now) == nil)
 }
 
-@Test func `the sixty fifth link is refused and a slot is free again after an end`() {
+@Test func `link 65 is refused, and a closed link frees its slot`() {
   let bench = Bench(5)
   for _ in 0..<Limits.linksMax { _ = bench.open(9) }
   #expect(bench.node.openLink(peer: bench.id(8), bearer: .ethernet, dialled: nil, now: bench.now) == nil)
@@ -98,7 +98,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.openLink(peer: bench.id(8), bearer: .ethernet, dialled: nil, now: bench.now) == 17)
 }
 
-@Test func `a stream that is gone is not asked to close nor to send`() {
+@Test func `a closed stream is asked neither to close nor to send`() {
   let bench = Bench(5)
   bench.carriesOutTransmit = false
   let slot = bench.open(9)
@@ -108,7 +108,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(outputs == [])
 }
 
-@Test func `a dead neighbour is closed and its routes go`() {
+@Test func `the link of a silent neighbour is closed, and its routes are removed`() {
   let bench = Bench(5)
   let slot = bench.neighbour(9)
   bench.receive(bench.topology(9, [5]) + bench.profile(9), on: slot)
@@ -120,7 +120,7 @@ private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
   #expect(bench.node.peers.isEmpty)
 }
 
-@Test func `shutting down says goodbye on every link`() throws {
+@Test func `a shutdown sends a goodbye on every link`() throws {
   let bench = Bench(5)
   let slots = [bench.neighbour(9), bench.neighbour(8), bench.open(7)]
   bench.node.shutDown(now: bench.now)

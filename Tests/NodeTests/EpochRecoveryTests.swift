@@ -10,7 +10,7 @@ import Testing
 private let now = Instant.zero + .seconds(1000)
 private let fresh = TimeSpan.milliseconds(0)
 
-@Test func `a later epoch of this nodes key is outbid at once`() {
+@Test func `a later epoch of this node's key is exceeded at once`() {
   var contest = EpochRecovery()
   #expect(contest.deadline == .never)
   let isRival = contest.receive(9 << 32 | 3, age: fresh, now: now)
@@ -20,7 +20,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(contest.deadline == .never)
 }
 
-@Test func `of several later epochs the latest is outbid`() {
+@Test func `the latest one of several later epochs is exceeded`() {
   var contest = EpochRecovery()
   _ = contest.receive(9 << 32, age: fresh, now: now)
   _ = contest.receive(12 << 32, age: fresh, now: now)
@@ -29,7 +29,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(next == 13 << 32 | 1)
 }
 
-@Test func `who comes back with a later epoch is another holder and is answered after a pause that doubles`() {
+@Test func `a node that keeps answering with later epochs is a duplicate, answered after doubling pauses`() {
   var contest = EpochRecovery()
   _ = contest.receive(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
@@ -45,7 +45,7 @@ private let fresh = TimeSpan.milliseconds(0)
   }
 }
 
-@Test func `a word from before the last answer is outbid at once too`() {
+@Test func `an advertisement older than the last answer is exceeded at once, too`() {
   var contest = EpochRecovery()
   _ = contest.receive(46 << 32, age: .seconds(9), now: now)
   _ = contest.next(current: 1, now: now)
@@ -56,7 +56,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(next == 87 << 32 | 1)
 }
 
-@Test func `a word from after the last answer is a rivals also beside an old one`() {
+@Test func `an advertisement newer than the last answer is a duplicate's, even beside an old one`() {
   var contest = EpochRecovery()
   _ = contest.receive(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
@@ -66,7 +66,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(isRival && contest.deadline == now + .seconds(60))
 }
 
-@Test func `of old words four are outbid at once`() {
+@Test func `four advertisements older than the last answer are exceeded at once`() {
   var contest = EpochRecovery()
   var answers = 0
   for round in 0..<10 as Range<UInt64> {
@@ -77,7 +77,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(answers == 1 + 4)
 }
 
-@Test func `after ten minutes one more old word is outbid at once`() {
+@Test func `after ten minutes one more old advertisement is exceeded at once`() {
   var contest = EpochRecovery()
   var at = now
   // Eight answers to later epochs raise the pause between answers to one hour.
@@ -100,7 +100,7 @@ private let fresh = TimeSpan.milliseconds(0)
 
 /// A neighbour that sends false ages causes more answers over time. A neighbour with false ages cannot hide a second
 /// node with this key.
-@Test func `after four old words each is taken for a rivals however late it comes`() {
+@Test func `after four old advertisements each further one is attributed to a duplicate`() {
   var contest = EpochRecovery()
   _ = contest.receive(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
@@ -113,7 +113,7 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(areRivals == [false, false, false, false, true, true, true])
 }
 
-@Test func `an epoch that nothing is later than is left alone`() {
+@Test func `the maximum epoch cannot be exceeded and is ignored`() {
   var contest = EpochRecovery()
   _ = contest.receive(.max, age: fresh, now: now)
   let next = contest.next(current: 1, now: now)
@@ -121,7 +121,7 @@ private let fresh = TimeSpan.milliseconds(0)
 }
 
 /// The bench has the boot counter 2 in the upper half of its epoch, and the random number 7 in the lower half.
-@Test func `a node that lost its epoch is advertised under a later one at once`() throws {
+@Test func `a node that lost its epoch advertises a later one at once`() throws {
   let bench = Bench(epoch: 2 << 32 | 7)
   let slot = bench.neighbour(1)
   _ = bench.sent(on: slot)
@@ -133,14 +133,14 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(bench.told(.epochRaised) == 1 && bench.told(.identityDuplicated) == 0)
 }
 
-@Test func `a new link says the later epoch`() throws {
+@Test func `a hello on a new link contains the later epoch`() throws {
   let bench = Bench(epoch: 2 << 32 | 7)
   bench.receive(bench.profile(20, epoch: 40 << 32, sequence: 9), on: bench.neighbour(1))
   let hello = try #require(bench.sent(.hello, on: bench.open(2)).first)
   #expect(try Hello(bytes: hello.payload).epoch == 41 << 32 | 7)
 }
 
-@Test func `another holder of the key is an alarm`() {
+@Test func `another holder of the key causes an alarm`() {
   let bench = Bench(epoch: 2 << 32 | 7)
   let slot = bench.neighbour(1)
   bench.receive(bench.profile(20, epoch: 40 << 32, sequence: 1), on: slot)

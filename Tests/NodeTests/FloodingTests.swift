@@ -12,7 +12,7 @@ private func advertisements(_ sent: [(header: FrameHeader, payload: [UInt8])], o
     .map { ($0.header.ttl, $0.payload[0]) }
 }
 
-@Test func `a new advertisement is passed to every other neighbour`() {
+@Test func `a new advertisement is forwarded to every other neighbour`() {
   let bench = Bench()
   let slots = [bench.neighbour(1), bench.neighbour(2), bench.neighbour(3)]
   let opening = bench.open(4)
@@ -23,14 +23,14 @@ private func advertisements(_ sent: [(header: FrameHeader, payload: [UInt8])], o
   #expect(advertisements(bench.sent(on: opening), of: bench.id(1)).isEmpty)
 }
 
-@Test func `an advertisement is passed on because it is new whatever its hops`() {
+@Test func `a new advertisement is forwarded whatever its hop limit`() {
   let bench = Bench()
   let slots = [bench.neighbour(1), bench.neighbour(2)]
   bench.receive(bench.topology(1, [20], ttl: 1), on: slots[0])
   #expect(advertisements(bench.sent(on: slots[1]), of: bench.id(1)).count == 1)
 }
 
-@Test func `a neighbour that comes up learns everything that is known`() {
+@Test func `a new neighbour receives all known advertisements`() {
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.receive(bench.topology(1, [20, 3]) + bench.profile(1) + bench.topology(3, [1]) + bench.profile(3), on: first)
@@ -53,7 +53,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   return (try TopologyView(view.body).count, view.sequence)
 }
 
-@Test func `the own topology follows the links`() throws {
+@Test func `the node's own topology follows its links`() throws {
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.pass(.seconds(1))
@@ -67,7 +67,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(withBoth.count == 2 && withOne.count == 1 && withOne.sequence > withBoth.sequence)
 }
 
-@Test func `a burst of links costs one signature in a tenth of a second`() {
+@Test func `a burst of new links costs one signature per tenth of a second`() {
   let bench = Bench()
   _ = bench.neighbour(0)
   bench.pass(.seconds(1))
@@ -78,7 +78,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 }
 
 /// The topology of another node changes routes, but not the links of this node. So this node has nothing new to sign.
-@Test func `another nodes topology does not make this one advertise`() {
+@Test func `the topology of another node causes no advertisement of this node`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.pass(.seconds(1))
@@ -90,7 +90,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount == before)
 }
 
-@Test func `a mesh at rest renews each advertisement every two hundred seconds`() {
+@Test func `in a mesh at rest each advertisement is renewed every two hundred seconds`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20], lifetimeSeconds: 3600), on: slot)
@@ -104,7 +104,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount - before == 6)
 }
 
-@Test func `a neighbour that says it first is not told again`() {
+@Test func `a neighbour that sends an advertisement first does not receive it`() {
   let bench = Bench()
   let first = bench.neighbour(1)
   let second = bench.neighbour(2)
@@ -117,7 +117,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.sent(.advertisement, on: second).allSatisfy { $0.header.source != bench.id(3) })
 }
 
-@Test func `an advertisement carries its age on`() {
+@Test func `a forwarded advertisement contains its age`() {
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.receive(
@@ -139,7 +139,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 }
 
 /// 254 other nodes have a profile of maximum length each.
-@Test func `a neighbour that comes up in a large mesh learns all of it though its link takes a frame at a time`() throws
+@Test func `a new neighbour in a large mesh receives everything, although its link accepts one frame at a time`() throws
 {
   let bench = Bench()
   let first = bench.neighbour(1)
@@ -173,7 +173,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(heard.isSuperset(of: crowd.map(\.id)) && bench.node.queueDrops.sum == 0 && longestQueue < 4000)
 }
 
-@Test func `a neighbour that does not read learns the newest when it does`() throws {
+@Test func `a neighbour that stalls receives only the newest advertisements afterwards`() throws {
   let bench = Bench()
   let first = bench.neighbour(1)
   let second = bench.neighbour(2)
@@ -196,7 +196,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.node.queueDrops.sum == 0)
 }
 
-@Test func `a node that forgot its epoch is told by its neighbours`() {
+@Test func `a node that lost its epoch receives it from its neighbours`() {
   // Node 2 returns with epoch 1, although the bench knows epoch 9. So the bench sends node 2 its own advertisement of
   // epoch 9.
   let bench = Bench()
@@ -208,7 +208,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 }
 
 /// Node 2 is already reachable through node 1. So the new link to node 2 is a change that can wait.
-@Test func `a change that can wait is advertised five seconds after the last`() {
+@Test func `a change that is not urgent is advertised five seconds after the last advertisement`() {
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.receive(bench.topology(1, [20, 2]) + bench.topology(2, [1]), on: first)
@@ -225,7 +225,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount == before + 1)
 }
 
-@Test func `losing links one after the other is advertised at growing pauses`() {
+@Test func `losses of links one after the other are advertised at growing intervals`() {
   let bench = Bench()
   let slots = (0..<16).map { bench.neighbour($0) }
   bench.pass(.milliseconds(6000))

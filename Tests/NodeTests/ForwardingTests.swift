@@ -20,7 +20,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   frame(.segment, ttl: 5, priority: .bulk, to: bench.id(2), from: bench.id(1), identifier: identifier, payload)
 }
 
-@Test func `a frame is passed on unread with one hop less`() {
+@Test func `a frame is forwarded unread with one hop less`() {
   let (bench, left, right) = between()
   bench.receive(segment(bench), on: left)
   let sent = bench.sent(on: right)
@@ -32,7 +32,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(bench.node.counters.framesForwarded == 1 && bench.node.counters.bytesForwarded == 51)
 }
 
-@Test func `a routed frame of an unknown type is passed on alike`() {
+@Test func `a routed frame of an unknown type is forwarded, too`() {
   let (bench, left, right) = between()
   bench.receive(
     segment(bench).with {
@@ -42,19 +42,19 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(sent.count == 1 && sent[0].header.type == 0xfe && sent[0].header.flags == 1)
 }
 
-@Test func `a node that does not relay passes nothing on`() {
+@Test func `a node that does not relay forwards nothing`() {
   let (bench, left, right) = between(relays: false)
   bench.receive(segment(bench), on: left)
   #expect(bench.sent(on: right).isEmpty && bench.refusals(.unexpected) == 1)
 }
 
-@Test func `a frame without a way is counted`() {
+@Test func `a frame without a route is counted`() {
   let (bench, left, _) = between()
   bench.receive(segment(bench).with { $0[8] ^= 1 }, on: left)
   #expect(bench.node.counters.dropsNoRoute == 1)
 }
 
-@Test func `a frame is not sent back where it came from`() {
+@Test func `a frame is not sent back over the link that brought it`() {
   let (bench, left, right) = between()
   bench.receive(segment(bench), on: right)
   #expect(bench.sent(on: left).isEmpty && bench.sent(on: right).isEmpty)
@@ -71,13 +71,13 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(bench.node.counters.dropsNoRoute == 1)
 }
 
-@Test func `a frame travels no further than nodes send their own`() {
+@Test func `the hop limit of a forwarded frame is reduced to the maximum`() {
   let (bench, left, right) = between()
   bench.receive(segment(bench).with { $0[3] = 255 }, on: left)
   #expect(bench.sent(on: right).first?.header.ttl == Limits.hopsMax - 1)
 }
 
-@Test func `what a neighbour said in anothers name stops no frame of the other`() {
+@Test func `frames sent in the name of another node do not suppress the frames of that node`() {
   // Node 3 sends frames in the name of node 1, with all identifiers that node 1 uses afterwards.
   let (bench, left, right) = between()
   let third = bench.neighbour(3)
@@ -87,7 +87,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(bench.sent(.segment, on: right).count { $0.payload == [7] } == 60)
 }
 
-@Test func `a frame longer than the next link takes is counted`() {
+@Test func `a frame longer than the next link accepts is dropped and counted`() {
   let (bench, left, right) = between(payloadBytesMax: 4000)
   bench.receive(segment(bench, [UInt8](repeating: 1, count: 4001), identifier: 1), on: left)
   #expect(bench.node.counters.dropsTooLong == 1 && bench.sent(on: right).isEmpty)
@@ -95,7 +95,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(bench.sent(on: right).count == 1)
 }
 
-@Test func `a neighbour that floods leaves another its room`() {
+@Test func `a neighbour that floods leaves another neighbour its room`() {
   // Node 1 fills its share of the queue to node 2. A frame from node 3 still finds room, and the two neighbours take
   // turns.
   let (bench, left, right) = between()
@@ -110,7 +110,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(sent.count == 65 && (sent.firstIndex(of: 9) ?? 99) <= 5)
 }
 
-@Test func `a neighbour that does not read costs no more than its queue`() {
+@Test func `a neighbour that does not read uses at most its queue`() {
   let (bench, left, right) = between()
   bench.carriesOutTransmit = false
   for identifier in 1...200 {

@@ -17,7 +17,7 @@ private func hall() -> (bench: Bench, dialled: [Int]) {
   return (bench, dialled)
 }
 
-@Test func `in a crowd links that are made together are told together`() {
+@Test func `in a large hall links that come up together are advertised together`() {
   let (bench, dialled) = hall()
   let before = bench.signCount
   for person in dialled {
@@ -28,7 +28,7 @@ private func hall() -> (bench: Bench, dialled: [Int]) {
   #expect(dialled.count == 4 && bench.signCount == before + 1)
 }
 
-@Test func `in a crowd a new way waits three seconds for others`() {
+@Test func `in a large hall a new route waits three seconds for others`() {
   let (bench, dialled) = hall()
   let before = bench.signCount
   _ = bench.neighbour(dialled[0], dialled: UInt32(dialled[0]))
@@ -38,7 +38,7 @@ private func hall() -> (bench: Bench, dialled: [Int]) {
   #expect(bench.signCount == before + 1)
 }
 
-@Test func `in a crowd a new way does not wait for a link that has failed`() {
+@Test func `in a large hall a new route does not wait for a failed dial`() {
   let (bench, dialled) = hall()
   let before = bench.signCount
   for person in dialled.dropFirst() { bench.handle(.dialFailed(UInt32(person))) }
@@ -47,7 +47,7 @@ private func hall() -> (bench: Bench, dialled: [Int]) {
   #expect(bench.signCount == before + 1)
 }
 
-@Test func `in a crowd new ways are told every three seconds`() {
+@Test func `in a large hall new routes are advertised every three seconds`() {
   let (bench, dialled) = hall()
   for person in dialled { _ = bench.neighbour(person, dialled: UInt32(person)) }
   bench.pass(.milliseconds(500))
@@ -61,7 +61,7 @@ private func hall() -> (bench: Bench, dialled: [Int]) {
   #expect(bench.signCount == before + 1)
 }
 
-@Test func `in a crowd a loss is told at once`() {
+@Test func `in a large hall a loss is advertised at once`() {
   let (bench, dialled) = hall()
   let slots = dialled.map { bench.neighbour($0, dialled: UInt32($0)) }
   bench.pass(.seconds(5))

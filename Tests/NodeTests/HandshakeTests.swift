@@ -27,7 +27,7 @@ import TestSupport
       epochs + datagram)
   }
 
-  @Test func `hello of an epoch that its node has not signed is not answered`() {
+  @Test func `a hello of an epoch without a signed advertisement is not answered`() {
     let bench = Bench(39, encryption: .required)
     let slot = neighbour(bench, 39, 1)
     bench.receive(handshake(bench, from: 1, epoch: 2, StandInSession.hello(random: 5)), on: slot)
@@ -36,7 +36,7 @@ import TestSupport
     #expect(bench.sent(.handshake, on: slot).count == 1)
   }
 
-  @Test func `flags of a former epoch do not say how a node talks now`() {
+  @Test func `the encryption flags of a former epoch are not used`() {
     let bench = Bench(encryption: .none)
     let slot = bench.neighbour(1)
     bench.receivePaced(bench.topology(1, [20], encryption: .none), on: slot)
@@ -45,7 +45,7 @@ import TestSupport
     #expect(bench.node.isClear(with: bench.id(1)) == nil)
   }
 
-  @Test func `a peer that comes back under a lower epoch is met under it`() {
+  @Test func `a handshake uses the lower epoch of a peer whose former advertisements have expired`() {
     let bench = Bench(0, encryption: .required)
     func meet(epoch: UInt64) -> [UInt8] {
       let slot = bench.neighbour(1, epoch: epoch)
@@ -63,14 +63,14 @@ import TestSupport
     #expect(meet(epoch: 3).last == 3)
   }
 
-  @Test func `a node begins twenty four handshakes with strangers at once`() {
+  @Test func `a node begins at most 24 handshakes with strangers at once`() {
     let bench = Bench(0, encryption: .required)
     let slots = (1...36).map { neighbour(bench, 0, $0) }
     for person in 1...36 { try? send("hello", bench, to: person) }
     #expect(slots.count { !bench.sent(.handshake, on: $0).isEmpty } == strangersMax)
   }
 
-  @Test func `a node takes part in twenty four handshakes of strangers at once`() throws {
+  @Test func `a node accepts at most 24 handshakes of strangers at once`() throws {
     let bench = Bench(39, encryption: .required)
     var buffer = [UInt8](repeating: 0, count: 2_048)
     for person in 1...36 {
@@ -89,7 +89,7 @@ import TestSupport
     #expect(bench.node.counters.handshakesTurnedAway == UInt64(36 - strangersMax))
   }
 
-  @Test func `what belongs to a link is refused inside a session`() throws {
+  @Test func `a link-local frame type is refused inside an encrypted session`() throws {
     let bench = Bench(encryption: .required)
     let slot = neighbour(bench, 20, 1)
     let flags = TopologyFlags(relays: true, encryption: .required)

@@ -37,7 +37,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 // MARK: Wrong signatures
 
-@Test func `the third wrong signature ends the link and the key is refused for a minute`() throws {
+@Test func `the third wrong signature closes the link, and the key is refused for a minute`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)
   for person in 2...3 { bench.receive(forged(bench, person), on: slot) }
@@ -57,7 +57,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.node.link(bench.neighbour(1)).state == .up)
 }
 
-@Test func `each further refusal of a key lasts twice as long up to an hour`() throws {
+@Test func `each further refusal of a key lasts twice as long, up to an hour`() throws {
   let bench = Bench()
   var seconds: [UInt16] = []
   for _ in 0..<8 {
@@ -71,7 +71,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(seconds == [60, 120, 240, 480, 960, 1920, 3600, 3600])
 }
 
-@Test func `two wrong signatures in ten minutes are forgiven over any number of links`() {
+@Test func `two wrong signatures in ten minutes are tolerated over any number of links`() {
   let bench = Bench()
   for round in 0..<6 {
     let slot = bench.neighbour(1)
@@ -89,7 +89,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   }
 }
 
-@Test func `this node does not dial a key that it refuses`() {
+@Test func `a refused key is not dialled`() {
   let bench = Bench()
   bench.handle(.candidateFound(FoundCandidate(5, .ethernet, hint: bench.id(30).high)))
   let slot = bench.neighbour(30, dialled: 5)
@@ -104,7 +104,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 /// More neighbours send a wrong signature than the table has entries. The entry that ends first is replaced, and the
 /// entry of the refused key ends later.
-@Test func `a refused key is not forgotten for others that send a wrong signature`() {
+@Test func `a refused key is not evicted by others that send a wrong signature`() {
   let bench = Bench(0)
   let slot = bench.neighbour(1)
   for person in 2...4 { bench.receive(forged(bench, person), on: slot) }
@@ -121,7 +121,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 // MARK: Too many to verify
 
-@Test func `a flood of advertisements costs no more than the rate of verifications`() {
+@Test func `a flood of advertisements causes at most the permitted rate of verifications`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let before = bench.verifyCount
@@ -135,7 +135,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.refusals(.tooMany) == UInt64(2000 - charged))
 }
 
-@Test func `an honest neighbour is heard beside one that floods`() {
+@Test func `advertisements of an honest neighbour are accepted beside a flooding one`() {
   let bench = Bench()
   let flooding = bench.neighbour(1)
   let honest = bench.neighbour(2)
@@ -152,7 +152,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.node.counters.advertisementsAccepted == before + 8)
 }
 
-@Test func `what was refused unverified is asked for again`() {
+@Test func `an advertisement that was refused unverified is requested again`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   for number in 0..<20 { bench.receive(stranger(number), on: slot) }
@@ -166,7 +166,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.sent(.request, on: slot).isEmpty)
 }
 
-@Test func `a neighbour is asked once a second however much it floods`() {
+@Test func `a flooding neighbour receives at most one request per second`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   var requests = 0
@@ -178,7 +178,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect((4...5).contains(requests))
 }
 
-@Test func `who owes more than a request can name asks for everything`() {
+@Test func `a request for more nodes than fit requests everything`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   for number in 0..<81 { bench.receive(stranger(number), on: slot) }
@@ -186,7 +186,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(asked(bench, on: slot) == [])
 }
 
-@Test func `a source that renews too often is asked for again`() {
+@Test func `a node that renews too often is requested again later`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let verified = bench.verifyCount
@@ -202,7 +202,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 // MARK: Requests of neighbours
 
-@Test func `a neighbour that asks is sent again what it names`() {
+@Test func `a requested advertisement is sent again`() {
   let bench = Bench()
   let first = bench.neighbour(1)
   let second = bench.neighbour(2)
@@ -216,7 +216,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(Set(bench.sent(.advertisement, on: second).map(\.header.source)) == [bench.id(1), bench.id(3), bench.id(20)])
 }
 
-@Test func `a neighbour that floods requests is answered once a second`() {
+@Test func `a neighbour that floods requests is answered once per second`() {
   let bench = Bench()
   let first = bench.neighbour(1)
   let second = bench.neighbour(2)
@@ -239,7 +239,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.refusals(.unexpected) == 1)
 }
 
-@Test func `a new neighbour is told at a pace that it verifies`() {
+@Test func `a new neighbour receives advertisements at a rate that it can verify`() {
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.receivePaced((0..<200).flatMap { stranger($0) }, on: first)
@@ -287,7 +287,7 @@ private struct FullTable {
   }
 }
 
-@Test func `what found no room is asked for when there is room`() {
+@Test func `a node that found no slot is requested when a slot is free`() {
   let table = FullTable()
   let bench = table.bench
   bench.receive(bench.topology(30, [31]), on: table.second)
@@ -301,7 +301,7 @@ private struct FullTable {
   #expect(asked(bench, on: table.second) == [])
 }
 
-@Test func `a node that was evicted is asked for when there is room`() {
+@Test func `an evicted node is requested when a slot is free`() {
   let table = FullTable()
   let bench = table.bench
   bench.receive(bench.topology(2, [20]), on: table.second)
@@ -316,7 +316,7 @@ private struct FullTable {
   #expect(asked(bench, on: table.first) == [])
 }
 
-@Test func `a new neighbour and those behind it find room in a full table`() {
+@Test func `a new neighbour and the nodes behind it get slots in a full table`() {
   let table = FullTable()
   let bench = table.bench
   bench.receive(bench.topology(2, [20, 30]), on: table.second)
@@ -330,7 +330,7 @@ private struct FullTable {
   #expect(bench.node.route(to: bench.id(1)) != nil, "the neighbour of most nodes stays")
 }
 
-@Test func `the nodes behind a neighbour are asked of it, whoever delivers its topology first`() {
+@Test func `nodes behind a neighbour are requested from it, whichever link delivered its topology`() {
   let table = FullTable()
   let bench = table.bench
   bench.receive(bench.topology(2, [20]), on: table.second)
@@ -343,7 +343,7 @@ private struct FullTable {
   #expect(bench.sent(.request, on: table.first).isEmpty)
 }
 
-@Test func `a forged advertisement takes nobodys place`() {
+@Test func `a forged advertisement evicts no node`() {
   let table = FullTable()
   let bench = table.bench
   bench.receive(forged(bench, 2), on: table.second)

@@ -43,7 +43,8 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(wishes(hints(count)).allSatisfy { $0.count == count - 1 })
 }
 
-@Test(arguments: [6, 7, 8, 12, 16, 24, 32, 64, 128, 256]) func `no relay wants more than four and both ends agree`(
+@Test(arguments: [6, 7, 8, 12, 16, 24, 32, 64, 128, 256])
+func `a relay wants at most four links, and both ends agree on each`(
   count: Int
 ) {
   for seed in 1...10 as ClosedRange<UInt64> {
@@ -53,7 +54,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   }
 }
 
-@Test(arguments: [(6, 3), (16, 6), (32, 7), (64, 8), (256, 10)]) func `every relay reaches all over few links`(
+@Test(arguments: [(6, 3), (16, 6), (32, 7), (64, 8), (256, 10)]) func `every relay reaches all others over few links`(
   count: Int, hopsMax: Int
 ) {
   for seed in 1...20 as ClosedRange<UInt64> {
@@ -62,14 +63,14 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   }
 }
 
-@Test func `no loss of one relay divides the others`() {
+@Test func `the loss of any relay does not partition the others`() {
   for count in [6, 8, 16, 32] {
     let links = wishes(hints(count))
     for gone in 0..<count { #expect(reach(links, without: [gone]).count == count - 1) }
   }
 }
 
-@Test func `when half is gone the others close their rings over the gaps`() {
+@Test func `the rings of the remaining relays close when half of the relays are gone`() {
   let all = hints(64)
   let left = Array(all[32...])
   let links = wishes(left)
@@ -80,7 +81,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect((0..<32).allSatisfy { gone in (32..<64).contains { among[$0].contains(gone) } })
 }
 
-@Test func `a relay that comes changes the links of its neighbours only`() {
+@Test func `a new relay changes only the links of its neighbours`() {
   let all = hints(64)
   let before = wishes(Array(all.dropLast()))
   let after = wishes(all)
@@ -88,7 +89,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(changed <= 4)
 }
 
-@Test func `who is added twice counts once`() {
+@Test func `a node that is added twice counts once`() {
   let all = hints(4)
   let relay = selection(of: hints(1, seed: 2)[0], among: all + all + all)
   #expect(all.allSatisfy { relay.wants($0, relays: true) })
@@ -96,14 +97,14 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(all.count { leaf.wants($0, relays: true) } == 2)
 }
 
-@Test func `a relay wants no leaf and a leaf wants no leaf beside a relay`() {
+@Test func `a relay wants no leaf, and a leaf wants no leaf beside a relay`() {
   let (local, relay, leaf) = (hints(3)[0], hints(3)[1], hints(3)[2])
   #expect(!selection(of: local, among: [relay]).wants(leaf, relays: false))
   #expect(!selection(of: local, relays: false, among: [relay]).wants(leaf, relays: false))
   #expect(selection(of: local, relays: false, among: []).wants(leaf, relays: false))
 }
 
-@Test func `leaves spread over the relays`() {
+@Test func `leaves are distributed evenly over the relays`() {
   let relays = hints(8)
   var counts = [Int](repeating: 0, count: relays.count)
   for leaf in hints(400, seed: 9) {
@@ -115,7 +116,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
   #expect(counts.allSatisfy { (60...140).contains($0) }, "\(counts)")
 }
 
-@Test func `a leaf tries the relays that it would prefer again`() {
+@Test func `a leaf still dials preferred relays that are gone`() {
   let (all, leaf) = (hints(8), hints(1, seed: 9)[0])
   let best = all.filter { selection(of: leaf, relays: false, among: all).wants($0, relays: true) }
   let others = all.filter { !best.contains($0) }
@@ -125,7 +126,7 @@ private func reach(_ links: [[Int]], without gone: Set<Int> = []) -> (count: Int
 }
 
 /// Other implementations must choose the same links (docs/protocol.md).
-@Test func `the rings are those of the protocol`() {
+@Test func `the rings match the protocol document`() {
   // The expected values come from a program that was written from docs/protocol.md alone.
   #expect(
     wishes(Array(1...8)) == [

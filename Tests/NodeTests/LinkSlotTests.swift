@@ -56,7 +56,7 @@ private extension Bench {
   var openCount: Int { (0..<Limits.linksMax).count { node.link($0).state != .idle } }
 }
 
-@Test func `a link is wasted until it is proven unless it rests`() throws {
+@Test func `a link counts as wasted until it is proven`() throws {
   let bench = Bench()
   #expect(bench.comes(1, from: attacker))
   let slot = try #require(bench.slot(of: 1))
@@ -68,12 +68,12 @@ private extension Bench {
   #expect(!bench.node.isLinkWasted(slot))
 }
 
-@Test func `the nodes of this machine are not charged for their keys`() {
+@Test func `nodes of this machine are not limited in new keys`() {
   let bench = Bench()
   #expect((0..<10).allSatisfy { bench.comes($0, from: 0xFFFF_7F00_0001, over: .loopback) })
 }
 
-@Test func `an address brings four new keys at once and then one in five seconds`() {
+@Test func `an address brings at most four new keys at once and then one per five seconds`() {
   let bench = Bench()
   #expect(
     (0..<10).map { bench.comes($0, from: attacker) } == [true, true, true, true] + Array(repeating: false, count: 6))
@@ -88,7 +88,7 @@ private extension Bench {
   #expect(bench.comes(12, from: attacker) && !bench.comes(13, from: attacker))
 }
 
-@Test func `a new key too many is told when to come back`() throws {
+@Test func `a refused new key receives the time until its next attempt`() throws {
   let bench = Bench()
   for number in 0..<4 { _ = bench.comes(number, from: attacker) }
   let slot = try #require(
@@ -98,7 +98,7 @@ private extension Bench {
   #expect(goodbye == Goodbye(reason: .full, retryAfterSeconds: 5))
 }
 
-@Test func `all bluetooth addresses together bring sixteen new keys at once and then one a second`() {
+@Test func `all Bluetooth addresses together bring sixteen new keys at once and then one per second`() {
   let bench = Bench()
   #expect(
     (0..<20).map { bench.comes($0, from: UInt64($0), over: .bluetoothLE) }
@@ -109,7 +109,7 @@ private extension Bench {
   #expect(bench.comes(22, from: 22, over: .bluetoothLE) && !bench.comes(23, from: 23, over: .bluetoothLE))
 }
 
-@Test func `keys that are known or dialled are not counted`() {
+@Test func `known and dialled keys do not count as new`() {
   let trust = Acquaintances()
   trust.known = (10..<30).map { key($0) }
   let bench = Bench(trust: trust)
@@ -134,7 +134,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   }
 }
 
-@Test func `an address that holds all slots leaves one for a newcomer`() {
+@Test func `an address that holds all slots loses one to a newcomer`() {
   let bench = Bench()
   fill(bench)
   #expect(bench.openCount == Limits.linksMax - 1)
@@ -147,14 +147,14 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   #expect((0..<53).allSatisfy { bench.slot(of: $0) != nil } && (53..<63).allSatisfy { bench.slot(of: $0) == nil })
 }
 
-@Test func `a full table of equally many links stays as it is`() {
+@Test func `a full table of addresses with equally many links evicts none`() {
   let bench = Bench()
   for number in 0..<Limits.linksMax { #expect(bench.comes(number, from: UInt64(1000 + number))) }
   #expect(bench.openCount == Limits.linksMax)
   #expect(bench.node.openLink(peer: key(99), bearer: .ethernet, source: 9, dialled: nil, now: bench.now) == nil)
 }
 
-@Test func `in a full table of equally many links a peer of the operator finds a slot and a stranger does not`() {
+@Test func `a peer of the operator gets a slot in a full table, and a stranger does not`() {
   let trust = Acquaintances()
   trust.known = [key(900), key(901)]
   let bench = Bench(trust: trust)
@@ -167,7 +167,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   #expect(!bench.comes(902, from: 3) && bench.openCount == Limits.linksMax - 1)
 }
 
-@Test func `keys pinned at first sight are shared by address and protect no link`() {
+@Test func `keys pinned on first use count for their address and protect no link`() {
   let trust = Acquaintances()
   trust.firstUse = (200..<208).map { key($0) }
   trust.known = [key(300)]
@@ -190,7 +190,7 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   #expect((500..<507).allSatisfy { bench.slot(of: $0) != nil })
 }
 
-@Test func `eight dialled and eight known links of an address stay`() {
+@Test func `eight dialled and eight known links of an address are kept`() {
   let trust = Acquaintances()
   trust.known = (200..<210).map { key($0) }
   let bench = Bench(trust: trust)

@@ -8,7 +8,7 @@ import Testing
 
 /// How many of the received messages one pass of the event loop handles.
 @Suite struct MessageIntakeTests {
-  @Test func `a wake-up takes a part of the messages that are due, and other peers have their turn in it`() throws {
+  @Test func `a wake-up delivers a limited part of the messages of each peer`() throws {
     let bench = Bench()
     let loud = Partner(bench, 1)
     var quiet = Partner(bench, 2)
@@ -40,7 +40,7 @@ import Testing
     #expect(bench.node.nextDeadline(now: bench.now) > bench.now)
   }
 
-  @Test func `messages and bytes count, and the next wake-up has a part of its own`() {
+  @Test func `the limit of a wake-up counts messages and bytes, and applies to each wake-up`() {
     var intake = MessageIntake()
     let now = Instant.zero + .seconds(1)
     for _ in 1..<MessageIntake.messagesMax { intake.took(0, now: now) }

@@ -23,7 +23,7 @@ import Testing
   #expect(box.dials == [])
 }
 
-@Test func `a leaf keeps a relay that has parked it and that nobody else reaches`() throws {
+@Test func `a leaf keeps a relay that has parked it if no other node reaches that relay`() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.hear(2, relays: true)
   box.link(2, capabilities: .relay)
@@ -33,7 +33,7 @@ import Testing
   #expect(box.state(1) == .parked)
 }
 
-@Test func `a leaf agrees to be parked by its relay and calls it when it has something to say`() throws {
+@Test func `a leaf that agreed to be parked dials its relay when it has data to send`() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.bench.receive(box.goodbye(of: 1), on: slot)
   #expect(box.bench.takeCommands().contains(.close(slot)))
@@ -46,7 +46,7 @@ import Testing
   #expect(box.dials == [1])
 }
 
-@Test func `a leaf whose parked link is up again begins a session without waiting out the pause`() throws {
+@Test func `a leaf whose parked link is up again begins a session without the usual pause`() throws {
   let (box, slot) = try leafWithPeer()
   let bench = box.bench
   try box.send(to: 30)
@@ -88,7 +88,7 @@ func `a handshake of a leaf does not fail while its link is parked`(_ beginsBefo
   #expect(box.bench.node.counters.sessionsFailed == 1)
 }
 
-@Test func `a handshake of a parked leaf fails when the leaf has lost its relay`() throws {
+@Test func `a handshake of a parked leaf fails when the leaf loses its relay`() throws {
   let (box, slot) = try leafWithPeer()
   box.bench.receive(box.goodbye(of: 1), on: slot)
   box.bench.handle(.linkClosed(slot))
@@ -100,7 +100,7 @@ func `a handshake of a leaf does not fail while its link is parked`(_ beginsBefo
   #expect(box.bench.node.counters.sessionsFailed == 1)
 }
 
-@Test func `a parked leaf that waits for a flight calls its relay to send its own again`() throws {
+@Test func `a parked leaf that waits for a handshake message dials its relay`() throws {
   let (box, slot) = try leafWithPeer()
   try box.send(to: 30)
   #expect(!box.bench.sent(.handshake, on: slot).isEmpty)
@@ -158,7 +158,7 @@ private func parkedAfterLoss() throws -> (box: ParkingBox, slot: Int) {
   #expect(box.bench.node.peer(box.bench.id(3)) == nil)
 }
 
-@Test func `a leaf that had its turn lets others come first`() throws {
+@Test func `a parked leaf waits for the time in the goodbye, but for at most ten seconds`() throws {
   let (box, slot) = try ParkingBox.leaf()
   box.bench.receive(box.goodbye(of: 1, retryAfterSeconds: 60), on: slot)
   box.bench.handle(.linkClosed(slot))
@@ -170,7 +170,7 @@ private func parkedAfterLoss() throws -> (box: ParkingBox, slot: Int) {
   #expect(box.dials == [1])
 }
 
-@Test func `a leaf calls its relay for what it refused shortly before it was parked`() throws {
+@Test func `a parked leaf dials its relay to request what it refused before it was parked`() throws {
   let (box, slot) = try ParkingBox.leaf()
   // More renewals than are accepted in one second.
   for sequence in UInt64(2)...8 {

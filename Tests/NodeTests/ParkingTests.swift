@@ -6,7 +6,7 @@ import Testing
 
 @testable import Node
 
-@Test func `a relay parks the idlest leaf when its last place is taken`() throws {
+@Test func `a relay parks the idlest leaf when its last connection is used`() throws {
   let box = ParkingBox()
   for person in 1...3 { box.link(person) }
   box.pass(.seconds(3))
@@ -19,7 +19,7 @@ import Testing
   #expect(goodbye == Goodbye(reason: .parked, retryAfterSeconds: 0))
 }
 
-@Test func `who talks keeps its place for three seconds while nobody is idle`() {
+@Test func `an active leaf keeps its connection for three seconds if no leaf is idle`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   for _ in 0..<5 {
@@ -36,7 +36,7 @@ import Testing
   #expect(sent.map(\.payload) == [encoded { Goodbye(reason: .parked, retryAfterSeconds: 3).write(to: &$0) }])
 }
 
-@Test func `who had its turn is asked to wait for the turns of all that are called`() throws {
+@Test func `a leaf that had its turn is asked to wait for the turns of all waiting leaves`() throws {
   let box = ParkingBox(places: 3)
   for person in 1...6 {
     box.hear(person)
@@ -57,7 +57,7 @@ import Testing
   #expect(absent.count > 2)
 }
 
-@Test func `a call that lost its place to a caller keeps its turn`() throws {
+@Test func `a parked leaf whose dial failed for lack of a connection keeps its turn`() throws {
   let (box, parked) = ParkingBox.full()
   try box.send(to: parked)
   box.link(5)
@@ -73,7 +73,7 @@ import Testing
   }
 }
 
-@Test func `who has just begun to talk keeps its place before who becomes idle`() throws {
+@Test func `a leaf that has just begun to send keeps its connection before one that becomes idle`() throws {
   let box = ParkingBox(places: 3)
   for person in 1...3 {
     box.hear(person)
@@ -95,7 +95,7 @@ import Testing
   #expect(box.parking == [third])
 }
 
-@Test func `who is answered by a neighbour that is here is called before others for ten seconds`() throws {
+@Test func `a parked leaf with frames from a connected neighbour has priority for ten seconds`() throws {
   let box = ParkingBox()
   for person in 1...6 {
     box.hear(person)
@@ -121,7 +121,9 @@ import Testing
 }
 
 @Test(arguments: [(4, Connector.Call.answers), (5, .meeting)])
-func `a leaf is called first for a neighbour that it has not met`(_ sender: Int, _ call: Connector.Call) throws {
+func `a leaf with frames from a new communication partner has the highest priority`(
+  _ sender: Int, _ call: Connector.Call
+) throws {
   let box = ParkingBox()
   for person in 1...6 {
     box.hear(person)
@@ -134,7 +136,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.bench.node.standing(box.bench.id(1).high, .bluetoothLE) == .called(call))
 }
 
-@Test func `the turn of a leaf with a frame every two seconds began with the first`() {
+@Test func `the turn of a leaf with a frame every two seconds begins with the first frame`() {
   var turn = Parking.Turn()
   for second in [10, 12, 14, 16] as [UInt64] { turn.talk(.zero + .seconds(second)) }
   #expect(turn.turnAt == .zero + .seconds(10))
@@ -142,14 +144,14 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(turn.turnAt == .zero + .seconds(20))
 }
 
-@Test func `a new leaf in the slot of another has met nobody`() {
+@Test func `a new leaf in the slot of another one has no communication partners`() {
   var parking = Parking()
   parking.resumed(1, connected: 0b100, waiting: 0)
   parking.forget(2)
   #expect(parking.turns[1].met == 0)
 }
 
-@Test func `a leaf that has met all who wait for it meets them anew`() {
+@Test func `a leaf that has met all waiting partners starts a new round`() {
   var parking = Parking()
   parking.resumed(1, connected: 0b1100, waiting: 0)
   #expect(parking.turns[1].met == 0b1100 && parking.turns[2].met == 0b10)
@@ -159,14 +161,14 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(parking.turns[1].met == 0b100)
 }
 
-@Test func `a leaf that does not let itself be parked keeps its place`() {
+@Test func `a leaf that may not be parked keeps its connection`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person, capabilities: .none) }
   box.pass(.seconds(10))
   #expect(box.parking == [])
 }
 
-@Test func `a parked leaf stays a peer and nothing is advertised`() {
+@Test func `a parked leaf remains a peer, and no topology is advertised`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -178,7 +180,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.bench.node.peers.count == 4 && box.bench.signCount == before)
 }
 
-@Test func `a frame for a parked leaf calls it and waits`() throws {
+@Test func `a frame for a parked leaf waits and causes a dial`() throws {
   let (box, leaf) = ParkingBox.full()
   box.say(box.other(than: leaf), to: leaf)
   box.pass(.milliseconds(500))
@@ -193,7 +195,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .up)
 }
 
-@Test func `a parked leaf that dials gets its own slot and what waited`() throws {
+@Test func `a parked leaf that dials gets its own slot and the waiting frames`() throws {
   let (box, leaf) = ParkingBox.full()
   let slot = try #require(box.slots[leaf])
   box.say(box.other(than: leaf), to: leaf)
@@ -204,7 +206,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(sent.contains { $0.header.knownType == .segment })
 }
 
-@Test func `news wait a second and renewals for the next visit`() {
+@Test func `news wait a second, and renewals wait until the next visit`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   // A renewed profile with the same content is no update for the parked leaf.
@@ -218,7 +220,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.parking.count == 1)
 }
 
-@Test func `by which way a node is reached is no news for a parked leaf`() {
+@Test func `another route to a node is no news for a parked leaf`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   let last = box.slots.keys.filter { $0 != leaf && $0 != other }.max() ?? 0
@@ -234,7 +236,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.parking.count == 1)
 }
 
-@Test func `that a node is no longer reached is news for a parked leaf`() throws {
+@Test func `the loss of a node is news for a parked leaf`() throws {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   let slot = box.slots[other] ?? 0
@@ -250,7 +252,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.parking != [] || box.dials != [])
 }
 
-@Test func `a parked leaf that cannot be reached is lost half a minute after it was called`() {
+@Test func `a parked leaf that cannot be reached is lost half a minute after the first dial`() {
   let (box, leaf) = ParkingBox.full()
   box.pass(.seconds(120))
   #expect(box.state(leaf) == .parked && box.dials == [])
@@ -270,7 +272,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(!box.bench.node.peers.contains { $0.id == box.bench.id(leaf) })
 }
 
-@Test func `a parked leaf that is no longer heard is lost half a minute later if it does not call`() {
+@Test func `a parked leaf lost by discovery is lost half a minute later if it does not dial`() {
   let (box, leaf) = ParkingBox.full()
   box.bench.handle(.candidateLost(UInt32(leaf)))
   box.pass(.seconds(29))
@@ -279,7 +281,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .idle)
 }
 
-@Test func `a parked leaf that was never heard is waited for`() {
+@Test func `a parked leaf that discovery never found is kept`() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.settle()
@@ -288,7 +290,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.parked == [leaf])
 }
 
-@Test func `parked leaves are visited one after the other`() {
+@Test func `parked leaves are visited one at a time`() {
   let box = ParkingBox(places: 3)
   for person in 1...6 {
     box.hear(person)
@@ -310,7 +312,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(calledTogether == 1 && visited.count >= 4)
 }
 
-@Test func `a goodbye that got lost is made up for when the leaf comes back`() throws {
+@Test func `after a lost goodbye the returning leaf receives all advertisements again`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -328,7 +330,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(sent.contains { $0.header.knownType == .request })
 }
 
-@Test func `a leaf that restarted is told everything`() {
+@Test func `a restarted leaf receives all advertisements`() {
   let (box, leaf) = ParkingBox.full()
   let slot = box.bench.open(leaf, .bluetoothLE)
   box.bench.hello(leaf, on: slot, epoch: 2)
@@ -336,7 +338,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.bench.sent(.advertisement, on: slot).count >= 7)
 }
 
-@Test func `a parked leaf whose advertisement has a later epoch is let go`() {
+@Test func `a parked leaf whose advertisement has a later epoch is lost`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   box.bench.receive(box.bench.profile(leaf, epoch: 1, sequence: 2), on: box.slots[other] ?? 0)
@@ -347,7 +349,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .idle)
 }
 
-@Test func `a parked leaf that no longer lists the relay is let go`() {
+@Test func `a parked leaf that no longer lists the relay is lost`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.slots[box.other(than: leaf)] ?? 0
   box.bench.receive(box.bench.topology(leaf, [20], relays: false, sequence: 2), on: other)
@@ -358,7 +360,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .idle)
 }
 
-@Test func `news wait as long as others come`() {
+@Test func `news wait while other nodes connect, but for at most five seconds`() {
   let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   box.bench.receive(box.bench.profile(other, name: "other", sequence: 3), on: box.slots[other] ?? 0)
@@ -371,7 +373,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(calledAfter == 5_000)
 }
 
-@Test func `a relay is parked by nobody`() throws {
+@Test func `a relay is never parked`() throws {
   let box = ParkingBox()
   box.link(1, capabilities: .relay)
   let slot = try #require(box.slots[1])
@@ -379,7 +381,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(1) == .closed(.parked))
 }
 
-@Test func `a link that is not agreed to in time is lost`() throws {
+@Test func `a link whose parking is not confirmed in time is lost`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -398,7 +400,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .up && box.slots[leaf] == slot)
 }
 
-@Test func `a parked link whose stream brings no hello stays parked`() throws {
+@Test func `a parked link whose new stream brings no hello stays parked`() throws {
   let (box, leaf) = ParkingBox.full()
   let slot = box.bench.open(leaf, .bluetoothLE)
   _ = box.bench.takeCommands()
@@ -409,7 +411,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .parked && box.bench.node.route(to: box.bench.id(leaf)) != nil)
 }
 
-@Test func `streams that lead nowhere do not keep a parked link`() throws {
+@Test func `streams that end early do not keep a parked link for ever`() throws {
   let (box, leaf) = ParkingBox.full()
   for _ in 0..<40 where box.state(leaf) == .parked {
     box.bench.handle(.linkClosed(box.bench.open(leaf, .bluetoothLE)))
@@ -418,7 +420,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .idle && box.bench.node.route(to: box.bench.id(leaf)) == nil)
 }
 
-@Test func `a link that is to be parked goes when another comes up`() throws {
+@Test func `a link about to be parked is closed when another one comes up`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -429,7 +431,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.state(leaf) == .up && box.bench.node.carrier(to: box.bench.id(leaf))?.slot == box.slots[leaf])
 }
 
-@Test func `a link that was parked while another began goes`() throws {
+@Test func `a link that was parked while another one began is closed`() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
@@ -443,7 +445,7 @@ func `a leaf is called first for a neighbour that it has not met`(_ sender: Int,
   #expect(box.bench.node.route(to: box.bench.id(leaf)) != nil)
 }
 
-@Test func `a leaf that another bearer leads to is not dialled over bluetooth`() {
+@Test func `a leaf with a route over another bearer is not dialled over Bluetooth`() {
   let box = ParkingBox(relays: false)
   box.hear(1, relays: true)
   box.link(1, capabilities: .relay, isOwn: true)

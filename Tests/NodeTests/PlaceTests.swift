@@ -37,7 +37,7 @@ import Testing
     #expect(before > 100 && left(by: FairShare.ownHolder) > 100)
   }
 
-  @Test func `handshakes that stop behind one link leave places for a neighbour`() {
+  @Test func `stalled handshakes behind one link leave slots for a neighbour`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = stoppedHandshakes(bench)
     #expect(bench.node.counters.handshakesTurnedAway > 0)
@@ -49,7 +49,7 @@ import Testing
     #expect(!crowd.members.contains { $0.seal.isOpen })
   }
 
-  @Test func `a handshake without progress gives its place to another one behind the same link after a second`() {
+  @Test func `a stalled handshake is evicted after a second for another one behind the same link`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = stoppedHandshakes(bench)
     let honest = crowd.members[59]
@@ -61,7 +61,7 @@ import Testing
     #expect(honest.seal.isOpen)
   }
 
-  @Test func `a pinned peer and one that proved its key before find the places that strangers do not get`() {
+  @Test func `a pinned peer and a previously proven peer get slots that strangers do not get`() {
     let trust = Acquaintances()
     let bench = Bench(highest, trust: trust, encryption: .required)
     trust.known = [bench.id(38)]
@@ -86,7 +86,7 @@ import Testing
     #expect(!stranger.members[0].seal.isOpen)
   }
 
-  @Test func `a peer without a place is told at once and comes back`() {
+  @Test func `a peer without a slot is notified at once, and retries`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = stoppedHandshakes(bench)
     let honest = crowd.members[59]
@@ -114,7 +114,7 @@ import Testing
     #expect(!bench.sent(.handshake, on: honest.slot).isEmpty)
   }
 
-  @Test func `requests in the names of others take the places of the link that brings them`() throws {
+  @Test func `requests in the names of others use the slots of the link that brings them`() throws {
     let bench = Bench(0, encryption: .required)
     let crowd = Crowd(bench, Crowd.identities(60, below: bench, isBelow: false), behind: 1)
     let attacker = bench.neighbour(2)
@@ -137,7 +137,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `what asks for sessions in many names is charged to its link before anything is made`(isRecord: Bool) {
+  func `a flood of requests in many names is charged to its link before any state is created`(isRecord: Bool) {
     let bench = Bench(0, encryption: .required)
     let identities = Crowd.identities(120, below: bench, isBelow: false)
     let crowds = [
@@ -171,7 +171,7 @@ import Testing
     #expect(made.count - before <= Int(Limits.handshakesPerSecond) + 2)
   }
 
-  @Test func `a link that has its share of handshakes causes no more by requests, and another one does`() {
+  @Test func `a link that has used its share of handshakes causes none by requests, but another link does`() {
     let bench = Bench(0, encryption: .required)
     let crowd = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 1)
     let attacker = bench.neighbour(3)
@@ -184,7 +184,7 @@ import Testing
     #expect(bench.node.associations.all.count == 1)
   }
 
-  @Test func `a handshake with a known peer is charged to the link that brings the request, too`() {
+  @Test func `a handshake with a known peer is also charged to the link that brings the request`() {
     let bench = Bench(0, encryption: .required)
     let crowd = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 1)
     let peer = crowd.members[0].identity.id
@@ -200,7 +200,7 @@ import Testing
     #expect(!bench.sent(.handshake, on: crowd.slot).isEmpty)
   }
 
-  @Test func `ids that proved their key or were pinned at first sight leave handshakes for a stranger`() {
+  @Test func `proven ids and ids pinned on first use leave handshakes for a stranger`() {
     let trust = Acquaintances()
     let bench = Bench(highest, trust: trust, encryption: .required)
     let identities = Crowd.identities(32, below: bench)
@@ -224,7 +224,7 @@ import Testing
     }
   }
 
-  @Test func `a handshake without progress gives way after a second, also that of a peer that proved its key`() {
+  @Test func `a stalled handshake is evicted after a second, even that of a proven peer`() {
     let bench = Bench(highest, encryption: .required)
     for person in 1...32 {
       let proven = Crowd(bench, neighbour: person)
@@ -243,7 +243,7 @@ import Testing
     #expect(stranger.members[0].seal.isOpen)
   }
 
-  @Test func `a handshake in progress of a peer that the operator pinned does not give way to strangers`() {
+  @Test func `a handshake with a peer of the operator is not evicted for strangers`() {
     let trust = Acquaintances()
     let bench = Bench(highest, trust: trust, encryption: .required)
     let pinned = Crowd(bench, Crowd.identities(8, below: bench), behind: 1)
@@ -258,7 +258,7 @@ import Testing
     #expect(bench.node.associations.all.count { $0.ingress == pinned.slot && $0.handshakeProgressAt != nil } == 8)
   }
 
-  @Test func `handshakes of a link that has closed give way first and at once`() {
+  @Test func `handshakes of a closed link are evicted first and at once`() {
     let bench = Bench(highest, encryption: .required)
     func inProgress(_ crowd: Crowd) -> Int {
       bench.node.associations.all.count { $0.ingress == crowd.slot && $0.handshakeProgressAt != nil }
@@ -274,7 +274,7 @@ import Testing
 
   // MARK: Channels
 
-  @Test func `a request that anybody can forge takes no channel in use, that of the neighbour itself does`() {
+  @Test func `a request that anyone can forge evicts no channel in use, but that of the neighbour itself does`() {
     let bench = Bench(20, encryption: .required)
     let identities = Crowd.identities(Limits.channelsMax, below: bench)
     let crowds = [
@@ -293,7 +293,7 @@ import Testing
     #expect(bench.node.associations.association(with: bench.id(30)) != nil)
   }
 
-  @Test func `a far node's request takes a channel of a link that holds more than half`() {
+  @Test func `a distant node's request evicts a channel of a link that holds more than half of them`() {
     let bench = Bench(20, encryption: .required)
     _ = channels(bench)
     let far = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 30)
@@ -302,7 +302,7 @@ import Testing
     #expect(bench.node.associations.association(with: peer) != nil)
   }
 
-  @Test func `frames in clear under many names are charged to their link, and answers make no channel`() {
+  @Test func `unencrypted frames in many names are charged to their link, and replies create no channel`() {
     let bench = Bench(20)
     let identities = Crowd.identities(120, below: bench)
     let parts = [Array(identities[..<60]), Array(identities[60...])]
@@ -338,7 +338,7 @@ import Testing
     return crowd
   }
 
-  @Test func `proven ids behind one link give way to a neighbour, and are told`() {
+  @Test func `proven peers behind one link are evicted for a neighbour and notified`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = channels(bench)
     for person in 2...9 {
@@ -351,7 +351,7 @@ import Testing
     #expect(crowd.members.count { $0.seal.isOpen } == Limits.channelsMax - 8)
   }
 
-  @Test func `the channel that was unused for longest goes first`() {
+  @Test func `the channel that was unused for the longest time is evicted first`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = channels(bench)
     bench.pass(.seconds(1))
@@ -363,7 +363,7 @@ import Testing
     #expect(crowd.members.indices.filter { !crowd.members[$0].seal.isOpen } == [17])
   }
 
-  @Test func `who gave way comes back when a channel of the link is idle`() {
+  @Test func `an evicted peer returns when a channel of its link is idle`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = channels(bench)
     let honest = Crowd(bench, neighbour: 2)
@@ -380,7 +380,7 @@ import Testing
     #expect(gone.seal.isOpen && honest.members[0].seal.isOpen)
   }
 
-  @Test func `a pinned peer finds a place behind the same link, and keeps it while messages wait for it`() throws {
+  @Test func `a pinned peer gets a slot behind the same link, and keeps it while messages wait`() throws {
     let trust = Acquaintances()
     let bench = Bench(highest, trust: trust, encryption: .required)
     let crowd = channels(bench)
@@ -401,7 +401,7 @@ import Testing
     #expect(pinned.seal.isOpen)
   }
 
-  @Test func `a pinned peer's undelivered messages stay where another channel can give way`() throws {
+  @Test func `undelivered messages of a pinned peer are kept if another channel can be evicted`() throws {
     let trust = Acquaintances()
     let bench = Bench(highest, trust: trust, encryption: .required)
     let identities = Crowd.identities(Limits.channelsMax, below: bench)
@@ -423,7 +423,7 @@ import Testing
     #expect(others.members.count { $0.seal.isOpen } == 30)
   }
 
-  @Test func `the results of sends to a peer that gives way are reported`() throws {
+  @Test func `the results of sends to an evicted peer are reported`() throws {
     let bench = Bench(highest, encryption: .required)
     let crowd = channels(bench)
     let text: [UInt8] = [1]
@@ -438,7 +438,7 @@ import Testing
     #expect(ended?.completion.outcome == .failed(.closed) && bench.nextCompletion() == nil)
   }
 
-  @Test func `frames in clear under many names leave places for a neighbour`() throws {
+  @Test func `unencrypted frames in many names leave slots for a neighbour`() throws {
     let bench = Bench(20)
     let crowd = Crowd.identities(Limits.channelsMax, below: bench)
     let slot = bench.neighbour(1)
@@ -458,7 +458,7 @@ import Testing
     #expect(read(bench) == ["hello"])
   }
 
-  @Test func `a place moves to the link that brings the peer's frames, and back to the route when that closes`() {
+  @Test func `a slot moves to the link that brings the peer's frames, and back to the route`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = Crowd(bench, Crowd.identities(1, below: bench), behind: 1)
     crowd.open(crowd.members)
@@ -471,7 +471,7 @@ import Testing
     #expect(ingress() == crowd.slot)
   }
 
-  @Test func `a peer that proved its key is remembered until others of its link need the place`() {
+  @Test func `a proven peer is remembered until other peers of its link need the slot`() {
     var peers = ProvenPeers()
     for number in 1...64 as ClosedRange<UInt64> { peers.note(NodeID(high: number, low: 0), on: number <= 4 ? 1 : 2) }
     for number in 65...100 as ClosedRange<UInt64> { peers.note(NodeID(high: number, low: 0), on: 2) }

@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-@Test func `a probe of a peer is acknowledged and nobody is told of it`() throws {
+@Test func `a probe of a peer is acknowledged but not reported`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   try partner.say("", kind: 28)
@@ -17,7 +17,7 @@ import Testing
   #expect(partner.channel.nextCompletion()?.outcome == .delivered)
 }
 
-@Test func `a probe to a peer ends when its node has it`() throws {
+@Test func `a probe to a peer completes when its node has received it`() throws {
   let bench = Bench()
   var partner = Partner(bench, 1)
   let probe = try bench.node.probe(bench.id(1), now: bench.now)
@@ -32,12 +32,12 @@ import Testing
   #expect(end?.completion.message == probe && end?.completion.outcome == .delivered)
 }
 
-@Test func `a probe to somebody without a way is refused`() {
+@Test func `a probe to a node without a route is refused`() {
   let bench = Bench()
   #expect(throws: AssociationError.unknownPeer) { try bench.node.probe(bench.id(5), now: bench.now) }
 }
 
-@Test func `a way names each link the nearest first`() {
+@Test func `a path lists each link, the nearest first`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20, 2]) + bench.topology(2, [1, 3]) + bench.topology(3, [2]), on: slot)

@@ -29,13 +29,13 @@ private func expectRefused(
     .zeroLength, bench, slot, [UInt8](segment(bench).prefix(48)).with { $0.replaceSubrange(6...7, with: [0, 0]) })
 }
 
-@Test func `a frame without hops is counted and skipped`() {
+@Test func `a frame with a hop limit of zero is counted and skipped`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.ttlZero, bench, slot, segment(bench).with { $0[3] = 0 })
 }
 
-@Test func `a frame on its last hop is not passed on`() {
+@Test func `a frame on its last hop is not forwarded`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.ttlZero, bench, slot, segment(bench, ttl: 1))
@@ -47,7 +47,7 @@ private func expectRefused(
   expectRefused(.malformed, bench, slot, segment(bench).with { $0[5] = 1 })
 }
 
-@Test(arguments: [6, 15, 18, 31] as [UInt8]) func `an unknown type that is not routed is skipped by its length`(
+@Test(arguments: [6, 15, 18, 31] as [UInt8]) func `a link-local frame of an unknown type is skipped by its length`(
   type: UInt8
 ) {
   let bench = Bench()
@@ -55,27 +55,27 @@ private func expectRefused(
   expectRefused(.unknownType, bench, slot, segment(bench).with { $0[1] = type })
 }
 
-@Test func `an unknown type for this node is skipped by its length`() {
+@Test func `a frame of an unknown type for this node is skipped by its length`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let bytes = frame(.segment, to: bench.identity.id, from: bench.id(1), identifier: 1, [1]).with { $0[1] = 200 }
   expectRefused(.unknownType, bench, slot, bytes)
 }
 
-@Test func `a routed frame of this nodes own is a loop`() {
+@Test func `a routed frame with this node's own id as its source is a loop`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let bytes = frame(.segment, ttl: 5, to: bench.id(2), from: bench.identity.id, identifier: 1, [1])
   expectRefused(.loopedSource, bench, slot, bytes)
 }
 
-@Test func `an advertisement of this nodes own is a loop`() {
+@Test func `an advertisement in this node's own name is a loop`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.loopedSource, bench, slot, bench.topology(20, [1]))
 }
 
-@Test func `an advertisement of a former life of this node is no alarm`() {
+@Test func `an advertisement of a former epoch of this node causes no alarm`() {
   let bench = Bench()
   let slot = bench.open(1)
   let hello = helloPayload(bench.id(1), epoch: 1, payloadBytesMax: Limits.framePayloadBytesMax)
@@ -101,14 +101,14 @@ private func expectRefused(
   }
 }
 
-@Test func `an advertisement under another nodes name is refused`() {
+@Test func `an advertisement in the name of another node is refused`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let payload = advertisement(of: Bench.people[1], .topology, body: topologyBody([]))
   expectRefused(.wrongSignature, bench, slot, frame(.advertisement, from: bench.id(2), payload))
 }
 
-@Test func `a refused advertisement is not passed on`() {
+@Test func `a refused advertisement is not forwarded`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let other = bench.neighbour(2)
@@ -116,7 +116,7 @@ private func expectRefused(
   #expect(bench.sent(.advertisement, on: other).filter { $0.header.source == bench.id(1) }.isEmpty)
 }
 
-@Test func `an advertisement seen before is a duplicate`() {
+@Test func `a repeated advertisement is a duplicate`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(bench.topology(1, [20]), on: slot)
@@ -131,7 +131,7 @@ private func expectRefused(
   expectRefused(.stale, bench, slot, bench.topology(1, [20], epoch: 2, sequence: 9))
 }
 
-@Test func `an advertisement too long or too short is counted`() {
+@Test func `an advertisement that is too long or too short is counted`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.overLength, bench, slot, frame(.advertisement, from: bench.id(1), [UInt8](repeating: 1, count: 2049)))
@@ -152,13 +152,13 @@ private func expectRefused(
   #expect(bench.node.link(slot).state == .opening)
 }
 
-@Test func `a message frame of a source nobody knows is unexpected`() {
+@Test func `a message frame of an unknown source is unexpected`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.unexpected, bench, slot, frame(.segment, to: bench.identity.id, from: bench.id(5), identifier: 1, [1]))
 }
 
-@Test func `a stream that loses its frames is closed with a goodbye`() throws {
+@Test func `a stream that loses its framing is closed with a goodbye`() throws {
   for (bytes, reason) in [(hex("8120000100004101"), FrameError.overLength), ([0x17], .unknownVersion)] {
     let bench = Bench()
     let slot = bench.neighbour(1)
@@ -171,7 +171,7 @@ private func expectRefused(
   }
 }
 
-@Test func `bytes behind the end of a link are not looked at`() {
+@Test func `bytes after a goodbye are ignored`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   bench.receive(frame(.goodbye, from: bench.id(1), [1, 0, 0, 0]) + bench.topology(1, [20]), on: slot)
@@ -179,7 +179,7 @@ private func expectRefused(
   #expect(bench.node.counters.advertisementsAccepted == 0)
 }
 
-@Test func `a hello with a claim that the certificate does not prove ends the link`() {
+@Test func `a hello with an id that the certificate does not prove closes the link`() {
   let bench = Bench()
   let slot = bench.open(1)
   bench.hello(2, on: slot)
@@ -188,7 +188,7 @@ private func expectRefused(
   #expect(bench.takeCommands() == [.close(slot)])
 }
 
-@Test func `a sealed frame must be whole routed and say so`() {
+@Test func `a sealed frame must be complete, routed and flagged`() {
   let bench = Bench(bypass: true)
   let slot = bench.neighbour(1)
   func receive(_ bytes: [UInt8], cutBy missing: Int = 0) {

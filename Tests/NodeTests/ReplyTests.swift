@@ -30,7 +30,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
   private let highest = 39
 
   @Test(arguments: [false, true])
-  func `answers without state are charged to the link that brings what anybody can forge`(isRecord: Bool) {
+  func `stateless replies to frames that anyone can forge are charged to the link that brings them`(isRecord: Bool) {
     let bench = Bench(highest, encryption: .required)
     let crowd = Crowd(bench, Crowd.identities(1, below: bench), behind: 1)
     let peer = crowd.members[0].identity.id
@@ -58,7 +58,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     #expect(bench.node.associations.all.isEmpty)
   }
 
-  @Test func `refusals of hellos are charged to the link that brings them`() throws {
+  @Test func `refusals of hellos are charged to the link that brings the hellos`() throws {
     let bench = Bench(highest, encryption: .required)
     let slot = bench.neighbour(1)
     bench.receivePaced(bench.topology(1, [highest], encryption: .required), on: slot)
@@ -79,7 +79,7 @@ func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
     #expect(bench.sent(.handshake, on: slot).count == Limits.repliesAtOnceMax / 2 - 1)
   }
 
-  @Test func `resets in clear are charged to the link that brings what anybody can forge`() {
+  @Test func `unencrypted resets are charged to the link that causes them`() {
     let bench = Bench(20)
     let identity = Crowd.identities(1, below: bench)[0]
     let slot = bench.neighbour(1)

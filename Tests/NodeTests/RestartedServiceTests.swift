@@ -7,7 +7,7 @@ import Testing
 
 /// A restarted application may have been a member of an auto-join session. The session can invite the application again
 /// only if the application's service is reported again.
-@Test func `what a restarted node offers is found again also when it is the same and came at once`() throws {
+@Test func `a service of a node that restarts at once is found again, even if it is unchanged`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let body = try #require(Service.advertisementBody([Service(endpoint: 5, type: [UInt8]("chat".utf8))]))

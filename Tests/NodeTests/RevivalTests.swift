@@ -25,7 +25,7 @@ import Testing
     return association
   }
 
-  @Test func `an acknowledged message can be read after a refusal has ended`() throws {
+  @Test func `an acknowledged message can still be read after a refusal has ended`() throws {
     var associations = Associations(epoch: 3)
     let association = try associationWithMessage(in: &associations)
     association.channel.close()
@@ -33,7 +33,7 @@ import Testing
     #expect(association.channel.nextMessage(.interactive).map { String(decoding: $0.bytes, as: UTF8.self) } == "unread")
   }
 
-  @Test func `once everything is read the association goes on with a new channel`() throws {
+  @Test func `the peer gets a new channel once all messages are read`() throws {
     var associations = Associations(epoch: 3)
     let association = try associationWithMessage(in: &associations)
     association.channel.close()

@@ -15,7 +15,7 @@ private let start = Instant.zero + .seconds(1000)
     }.count
   }
 
-  @Test func `the computation of a large network costs its causer as many checks as it takes`() {
+  @Test func `the computation of routes is charged to the link that caused it`() {
     var cost = RouteCost()
     var budget = CheckBudget()
     let whole = checksLeft(of: 1, budget)
@@ -28,7 +28,7 @@ private let start = Instant.zero + .seconds(1000)
     #expect(checksLeft(of: 1, budget) == whole - 3)
   }
 
-  @Test func `computations of a usual network are charged by their sum`() {
+  @Test func `computations of small networks are charged by their sum`() {
     var cost = RouteCost()
     var budget = CheckBudget()
     let whole = checksLeft(of: 1, budget)

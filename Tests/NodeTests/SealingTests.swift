@@ -11,7 +11,7 @@ import TestSupport
 private let canary = "the canary sings at noon"
 
 @Suite struct SealingTests {
-  @Test func `what two nodes say is read on no way through a relay`() {
+  @Test func `a relay between two nodes sees no plaintext of their messages`() {
     let row = Row(3)
     row.say(canary, from: 0, to: 2)
     row.say(canary, from: 2, to: 0, .bulk)
@@ -22,7 +22,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[1].node.counters.framesForwarded > 4 && row.places[1].texts == [])
   }
 
-  @Test func `sealed frames bear the flag and nothing but handshakes goes in clear`() {
+  @Test func `encrypted frames have the flag, and only handshakes are unencrypted`() {
     let row = Row(3)
     var types: [UInt8: UInt8] = [:]
     row.onTheWay = { _, header, payload in
@@ -34,7 +34,7 @@ private let canary = "the canary sings at noon"
     #expect(types == [FrameType.handshake.rawValue: 0, FrameType.sealed.rawValue: FrameHeader.sealed])
   }
 
-  @Test func `what is said takes an acknowledgement along`() throws {
+  @Test func `a message is sent together with a pending acknowledgement`() throws {
     let row = Row(2)
     row.say(canary, from: 0, to: 1)
     row.pass(.seconds(1))
@@ -55,7 +55,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[0].texts == [canary] && row.places[1].texts == [canary, canary])
   }
 
-  @Test func `an unreliable message is sealed too`() throws {
+  @Test func `an unreliable message is encrypted, too`() throws {
     let row = Row(3)
     let bytes = [UInt8](canary.utf8)
     func send() throws(AssociationError) -> Bool {
@@ -73,7 +73,7 @@ private let canary = "the canary sings at noon"
     #expect(!row.wireContains("canary"))
   }
 
-  @Test func `a server asks for a session with both epochs and nothing else`() {
+  @Test func `a server requests a session with both epochs and nothing else`() {
     let row = Row(3)
     var first: (FrameHeader, [UInt8])?
     row.onTheWay = { _, header, payload in
@@ -86,7 +86,7 @@ private let canary = "the canary sings at noon"
     #expect(first?.1 == hex("0000000000000003 0000000000000003"))
   }
 
-  @Test func `a long message is sealed in pieces that every bearer takes`() {
+  @Test func `a long message is encrypted in pieces that fit every bearer`() {
     let row = Row(3, bearers: [.bluetoothLE, .ethernet])
     var longest = 0
     row.onTheWay = { _, _, payload in
@@ -99,7 +99,7 @@ private let canary = "the canary sings at noon"
     #expect(longest <= 4096 && longest > 4000)
   }
 
-  @Test func `the matrix of preferences`() {
+  @Test func `each combination of encryption preferences has the documented result`() {
     let preferences: [EncryptionPreference] = [.none, .optional, .required]
     for left in preferences {
       for right in preferences {
@@ -120,7 +120,7 @@ private let canary = "the canary sings at noon"
     }
   }
 
-  @Test func `what arrives in clear where sealing is due is refused`() {
+  @Test func `an unencrypted frame is refused if encryption is due`() {
     let row = Row(3) { _, settings in settings.encryption = .optional }
     // The relay (node 1) forges a segment from node 0 to node 2.
     let made = frame(
@@ -135,7 +135,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].node.counters.refusals[.malformed] == 1)
   }
 
-  @Test func `a relay that alters is noticed and nothing altered is handed over`() {
+  @Test func `frames that a relay alters are detected and not delivered`() {
     let row = Row(3)
     var random = SeededRandom(seed: 1)
     row.onTheWay = { from, header, payload in
@@ -150,7 +150,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[0].node.counters.sessionsOpened < 4)
   }
 
-  @Test func `a relay that replays everything adds nothing`() {
+  @Test func `frames that a relay replays are not delivered again`() {
     let row = Row(3)
     var identifier: UInt64 = 1 << 40
     row.onTheWay = { [unowned row] from, header, payload in
@@ -169,7 +169,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].node.counters.refusals[.notOpened] > 0)
   }
 
-  @Test func `a handshake completes where a fifth of the frames is lost`() {
+  @Test func `a handshake completes on a path that loses a fifth of its frames`() {
     for seed in 1...20 as ClosedRange<UInt64> {
       let row = Row(4)
       var random = SeededRandom(seed: seed)
@@ -180,7 +180,7 @@ private let canary = "the canary sings at noon"
     }
   }
 
-  @Test func `a restart of either end in mid handshake is survived`() {
+  @Test func `a restart of either end during a handshake is survived`() {
     for victim in [0, 2] {
       let row = Row(3)
       var handshakes = 0
@@ -201,7 +201,7 @@ private let canary = "the canary sings at noon"
   }
 
   @Test(arguments: [0, 2], [EncryptionPreference.required, .none])
-  func `a peer that lost its counter is talked to again once its former word has aged out`(
+  func `messages to a peer that lost its epoch counter are delivered once its former epoch expires`(
     _ victim: Int, _ preference: EncryptionPreference
   ) {
     let row = Row(3) { _, settings in settings.encryption = preference }
@@ -220,7 +220,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts.last == canary && row.places[0].texts.last == canary)
   }
 
-  @Test func `a handshake with a former life is refused`() {
+  @Test func `a handshake of a former epoch is refused`() {
     let row = Row(3)
     var first: (to: Int, FrameHeader, [UInt8])?
     row.onTheWay = { from, header, payload in
@@ -243,7 +243,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[victim].node.counters.refusals[.stale] == before + 1)
   }
 
-  @Test func `what was sealed for a former life is refused`() {
+  @Test func `a frame that was encrypted for a former epoch is refused`() {
     let row = Row(3)
     var last: (FrameHeader, [UInt8])?
     row.onTheWay = { _, header, payload in
@@ -269,7 +269,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts == ["again"])
   }
 
-  @Test func `the first message to a node that has forgotten a channel arrives`() {
+  @Test func `the first message to a node that has removed its channel arrives`() {
     let row = Row(3) { number, settings in settings.asksApplication = number == 0 }
     let ids = row.places.map(\.identity.id)
     // Node 0 refuses node 1, and the message to node 1 fails. After the refusal node 0 removes its channel to node 1.
@@ -283,7 +283,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[0].texts == [canary] && row.places[2].outcomes == [.delivered])
   }
 
-  @Test func `a flood of hellos makes no sessions`() {
+  @Test func `a flood of hellos creates no sessions`() {
     let row = Row(3)
     let server = row.places[0].identity.id < row.places[2].identity.id ? 2 : 0
     let client = 2 - server
@@ -302,7 +302,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[server].texts == [canary])
   }
 
-  @Test func `the application decides before anything flows`() {
+  @Test func `the application decides before any message is exchanged`() {
     let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
     row.say(canary, from: 0, to: 2)
     row.pass(.seconds(10))
@@ -314,7 +314,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts == [canary])
   }
 
-  @Test func `what was sent to a peer that rejects fails and its reason is told`() {
+  @Test func `a message to a peer that rejects this node fails with the reason`() {
     let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
     row.say(canary, from: 0, to: 2)
     row.pass(.seconds(1))
@@ -331,7 +331,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts == ["again"])
   }
 
-  @Test func `a peer whose key was revoked before anything was said is told nothing`() {
+  @Test func `a peer whose key was revoked before any exchange receives nothing`() {
     let revocation = Revocation()
     let row = Row(3, trust: [0: revocation])
     revocation.revoked = row.places[2].identity.id
@@ -342,7 +342,7 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts == [])
   }
 
-  @Test func `a peer whose key is revoked is told nothing more`() {
+  @Test func `a peer whose key is revoked receives nothing more`() {
     let revocation = Revocation()
     let row = Row(3, trust: [0: revocation])
     row.say("before", from: 0, to: 2)

@@ -17,7 +17,7 @@ import Testing
   #expect(bench.node.sessions.services.all.isEmpty)
 }
 
-@Test func `what a node's services take is charged to the link that leads to it`() throws {
+@Test func `the memory of a node's services is charged to the link that leads to it`() throws {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let body = try #require(Service.advertisementBody([Service(endpoint: 5, type: [UInt8]("chat".utf8))]))

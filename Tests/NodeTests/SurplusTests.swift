@@ -73,7 +73,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   return (hall, (30...32).filter { !hall.wants($0) })
 }
 
-@Test func `links that are no longer wanted are closed together after ten seconds`() throws {
+@Test func `surplus links are closed together after ten seconds`() throws {
   let (hall, surplus) = crowded()
   #expect(surplus.count >= 2)
   hall.pass(seconds: 9)
@@ -86,7 +86,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect(goodbyes.map(\.payload) == [[10, 0, 0, 0]])
 }
 
-@Test func `eight links are closed at once and the rest two seconds later`() {
+@Test func `eight surplus links are closed at once, and the rest two seconds later`() {
   var links = SurplusLinks()
   var now = Instant.zero + .seconds(100)
   for slot in 0..<11 { links.add(slot, domainChangedAt: .zero, now: now) }
@@ -105,25 +105,25 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect(links.deadline == .never)
 }
 
-@Test func `a wanted link is kept`() {
+@Test func `a wanted link is not closed`() {
   let (hall, surplus) = crowded()
   hall.pass(seconds: 60)
   #expect(hall.slots.keys.filter { !surplus.contains($0) }.allSatisfy(hall.isUp))
 }
 
-@Test func `a link that the other end dialled is not this nodes to close`() {
+@Test func `a surplus link that the other end dialled is not closed`() {
   let (hall, surplus) = crowded(isOwn: false)
   hall.pass(seconds: 60)
   #expect(surplus.allSatisfy(hall.isUp))
 }
 
-@Test func `a neighbour that would be out of reach is kept`() {
+@Test func `a surplus link is kept if the neighbour would become unreachable`() {
   let (hall, surplus) = crowded(others: [])
   hall.pass(seconds: 80)
   #expect(!surplus.isEmpty && surplus.allSatisfy(hall.isUp))
 }
 
-@Test func `where nodes come and go all the time a link is closed after a minute`() {
+@Test func `in a changing hall a surplus link is closed after a minute`() {
   let (hall, surplus) = crowded()
   var isThere = false
   func change() {
@@ -137,7 +137,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect(surplus.allSatisfy { !hall.isUp($0) })
 }
 
-@Test func `in a small hall no link is closed`() {
+@Test func `no link in a small hall is closed`() {
   let hall = Hall()
   hall.find([30, 31, 32, 33])
   for person in 30...33 { hall.link(person, others: (30...33).filter { $0 != person }) }
@@ -145,7 +145,7 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   #expect((30...33).allSatisfy(hall.isUp))
 }
 
-@Test func `a link that the other end gave up is dialled again only if it is wanted`() {
+@Test func `a surplus link that the other end closed is dialled again only if it is wanted`() {
   let hall = Hall()
   hall.find([30, 31])
   for person in [30, 31] { hall.link(person, isOwn: false, others: []) }

@@ -12,7 +12,7 @@ private final class Witness: FrameTap {
   }
 }
 
-@Test func `a tap sees a forwarded frame as it came and as it leaves`() {
+@Test func `a tap records a forwarded frame as it arrives and as it leaves`() {
   let bench = Bench(relays: true)
   let left = bench.neighbour(1)
   let right = bench.neighbour(2)
@@ -33,7 +33,7 @@ private final class Witness: FrameTap {
   #expect(witness.seen.allSatisfy { $0.header.count == 48 && $0.payload == [1, 2, 3] })
 }
 
-@Test func `a tap sees frames that are refused`() {
+@Test func `a tap records refused frames`() {
   let bench = Bench()
   let slot = bench.neighbour(1)
   let witness = Witness()

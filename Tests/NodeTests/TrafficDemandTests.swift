@@ -23,7 +23,7 @@ private final class Counter {
   }
 }
 
-@Test func `a peer keeps its place for a minute after much passed`() {
+@Test func `a peer keeps its slot for a minute after heavy traffic`() {
   let counter = Counter()
   #expect(counter.demand.windowEnd == start + .seconds(10))
   #expect(counter.add(5, at: start + .seconds(3)))
@@ -34,7 +34,7 @@ private final class Counter {
   #expect(counter.demand.windowEnd == .never, "without anybody nothing is to be counted")
 }
 
-@Test func `who goes on keeps its place`() {
+@Test func `a peer with continuing traffic keeps its slot`() {
   let counter = Counter()
   #expect(counter.add(5))
   for _ in 0..<20 {
@@ -44,7 +44,7 @@ private final class Counter {
   #expect(counter.demand.contains(5))
 }
 
-@Test func `eight peers have a place and the ninth waits`() {
+@Test func `eight peers have slots, and the ninth waits`() {
   let counter = Counter()
   for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint)) }
   #expect(!counter.add(9) && !counter.demand.contains(9))
@@ -53,7 +53,7 @@ private final class Counter {
   #expect(counter.add(9, at: now))
 }
 
-@Test func `peers behind one link give way to one behind another`() {
+@Test func `peers behind one link lose slots to peers behind another`() {
   let counter = Counter()
   for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint, from: 3, at: start + .seconds(hint))) }
   #expect(!counter.add(9, from: 3, at: start + .seconds(9)))
@@ -63,4 +63,4 @@ private final class Counter {
   #expect((1...8).filter { counter.demand.contains($0) } == [5, 6, 7, 8])
 }
 
-@Test func `nobody without a name has a place`() { #expect(!TrafficDemand().contains(0)) }
+@Test func `a candidate without an id has no slot`() { #expect(!TrafficDemand().contains(0)) }

@@ -59,7 +59,7 @@ private let real: UInt32 = 70_000
   #expect(time <= .seconds(10), "\(time.milliseconds) ms")
 }
 
-@Test func `a real node that was there before the flood is dialled within half a minute`() throws {
+@Test func `a real node that was found before the flood is dialled within half a minute`() throws {
   let network = Network()
   #expect(network.dialler.find(real, hint: 7, domain: 3))
   network.invent(255)
@@ -67,7 +67,7 @@ private let real: UInt32 = 70_000
   #expect(time <= .seconds(30), "\(time.milliseconds) ms")
 }
 
-@Test func `a node among nameless announcements is dialled within ten seconds`() throws {
+@Test func `a node among announcements without ids is dialled within ten seconds`() throws {
   let network = Network()
   network.invent(255, named: false)
   network.pass(.seconds(20))
@@ -85,7 +85,7 @@ private let real: UInt32 = 70_000
   #expect(time <= .seconds(10), "\(time.milliseconds) ms")
 }
 
-@Test func `two dials are left for others`() {
+@Test func `two dials are reserved for other domains`() {
   let network = Network()
   network.invent(255)
   network.pass(.seconds(30))
@@ -93,7 +93,7 @@ private let real: UInt32 = 70_000
   #expect(network.pass(.seconds(1), until: real) != nil)
 }
 
-@Test func `what was proven is kept in a doubtful domain`() {
+@Test func `a proven node is kept in a domain with many invented ones`() {
   let network = Network()
   #expect(network.dialler.find(real, hint: 7, domain: 3))
   #expect(network.dialler.dials() == [], "the other one has the lower id")
@@ -110,7 +110,7 @@ private let real: UInt32 = 70_000
   #expect((network.pass(.seconds(75), until: real) ?? .seconds(75)) <= .seconds(3))
 }
 
-@Test func `a domain where nodes answer is not doubtful`() {
+@Test func `a domain whose nodes answer is not doubtful`() {
   let dialler = Dialler(local: 1 << 63)
   for number in 1...40 as ClosedRange<UInt32> { #expect(dialler.find(number, hint: UInt64(number), domain: 3)) }
   for number in 1...3 as ClosedRange<UInt32> {
@@ -124,7 +124,7 @@ private let real: UInt32 = 70_000
   #expect(!dialler.connector.isDoubtful(3))
 }
 
-@Test func `a node with its links tries one at a time`() {
+@Test func `a node that has its links dials one invented node at a time`() {
   let dialler = Dialler(local: 1 << 63)
   for number in 1...40 as ClosedRange<UInt32> { #expect(dialler.find(number, hint: UInt64(number), domain: 3)) }
   for number in 1...4 as ClosedRange<UInt32> {

@@ -50,7 +50,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   return head + (0..<64).map { signature[$0] }
 }
 
-@Test func `a name that is anothers closes the link before anything else is said`() {
+@Test func `a name that belongs to another key closes the link before any other exchange`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   trust.names["peer"] = bench.id(5)
@@ -65,7 +65,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(bench.node.counters.advertisementsAccepted == 0)
 }
 
-@Test func `only a link proves a key and no advertisement does`() {
+@Test func `a key is proven only by a link, not by an advertisement`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   let slot = bench.neighbour(1)
@@ -92,7 +92,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(bench.sent(.denyList, on: other).map { $0.payload } == [trust.lists[0].bytes])
 }
 
-@Test func `advertisements of a revoked key or under anothers name go no further`() {
+@Test func `advertisements of a revoked key, or with another key's name, are not forwarded`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   let slot = bench.neighbour(1), other = bench.neighbour(2)
@@ -110,7 +110,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(passedOn.contains(bench.id(5)))
 }
 
-@Test func `a deny list of an operator is passed on once and told to new neighbours`() {
+@Test func `a deny-list of an operator is forwarded once and sent to new neighbours`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   trust.operators = [bench.id(7)]
@@ -127,7 +127,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(told.map { $0.header.source } == [bench.id(7)])
 }
 
-@Test func `the third wrong deny list in an operators name ends the link`() {
+@Test func `the third wrong deny-list in an operator's name closes the link`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   trust.operators = [bench.id(7)]
@@ -139,7 +139,7 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(bench.node.link(from).state == .closed(.protocolError) && trust.verifyCount == 3)
 }
 
-@Test func `a deny list of anybody else or of bad form is dropped`() {
+@Test func `a malformed deny-list, or one of another issuer, is dropped`() {
   let trust = Doorkeeper()
   let bench = Bench(trust: trust)
   let from = bench.neighbour(1), to = bench.neighbour(2)

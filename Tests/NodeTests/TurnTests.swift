@@ -16,7 +16,7 @@ import Testing
     #expect(read(bench) == ["0 0", "1 0", "0 1", "1 1", "0 2", "1 2"])
   }
 
-  @Test func `a peer that never stops talking leaves the others their turn`() throws {
+  @Test func `a peer that sends without end leaves the others their turn`() throws {
     let bench = Bench()
     var loud = Partner(bench, 1), quiet = Partner(bench, 2)
     try loud.say("loud")
@@ -66,7 +66,7 @@ import Testing
     #expect(peers.count == 4 && peers[0] != peers[1] && peers[1] != peers[2] && peers[2] != peers[3])
   }
 
-  @Test func `who has not read the end of a send is told of it although all places are wanted`() throws {
+  @Test func `the failures of sends are reported even if all channels are wanted by others`() throws {
     let bench = Bench(20)
     let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
     let slot = bench.neighbour(1)

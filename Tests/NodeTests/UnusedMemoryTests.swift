@@ -13,7 +13,7 @@ private func unused(_ bench: Bench) -> (pieces: Int, byteCount: Int) {
   return found
 }
 
-@Test func `the memory of a links slot is unused without a link`() {
+@Test func `the memory of a link's slot is unused without a link`() {
   let bench = Bench()
   let all = unused(bench)
   #expect(all.pieces == 1)
@@ -24,7 +24,7 @@ private func unused(_ bench: Bench) -> (pieces: Int, byteCount: Int) {
   #expect(unused(bench) == (2, all.byteCount - 2 * each))
 }
 
-@Test func `a link works in memory that was given away`() {
+@Test func `a link works in memory that was released in between`() {
   let bench = Bench()
   bench.handle(.linkClosed(bench.neighbour(1)))
   bench.node.forEachUnusedMemory { $0.initializeMemory(as: UInt8.self, repeating: 0xA5) }
