@@ -53,7 +53,7 @@ private final class Receiver {
   }
 }
 
-@Test func `an element that a call moved is read anew`() {
+@Test func `an element that a call has moved is read again`() {
   let receiver = Receiver()
   for start in [10, 20, 30] as [UInt64] { receiver.append(start, start + 5) }
   receiver.advance(to: 10)

@@ -4,7 +4,7 @@ import Testing
 
 private enum Fault: Error { case short }
 
-@Test func `fields are read in order and big endian`() throws {
+@Test func `fields are read in order and in big-endian order`() throws {
   let bytes = hex("01 0203 04050607 08090a0b0c0d0e0f 101112131415161718191a1b1c1d1e1f aabb ccdd")
   var reader = ByteReader(bytes.span.bytes, orThrow: Fault.short)
   let byte = try reader.u8()
@@ -20,7 +20,7 @@ private enum Fault: Error { case short }
   #expect(reader.remaining == 0)
 }
 
-@Test func `fields of bluetooth are read little endian`() throws {
+@Test func `fields of Bluetooth are read in little-endian order`() throws {
   let bytes = hex("0201 06050403")
   var reader = ByteReader(bytes.span.bytes, orThrow: Fault.short)
   let short = try reader.u16le()
@@ -28,7 +28,7 @@ private enum Fault: Error { case short }
   #expect(short == 0x0102 && word == 0x0304_0506)
 }
 
-@Test func `a field that is not all there leaves the reader where it was`() throws {
+@Test func `an incomplete field does not move the reader`() throws {
   let bytes = hex("010203")
   var reader = ByteReader(bytes.span.bytes, orThrow: Fault.short)
   _ = try reader.u8()
@@ -64,14 +64,14 @@ private enum Fault: Error { case short }
   #expect(growing == wanted)
 }
 
-@Test func `fields of bluetooth are written little endian`() {
+@Test func `fields of Bluetooth are written in little-endian order`() {
   var bytes: [UInt8] = []
   bytes.append(littleEndian: UInt16(0x0102))
   bytes.append(littleEndian: UInt32(0x0304_0506))
   #expect(bytes == hex("0201 06050403"))
 }
 
-@Test func `fields are written from the start of a buffer and the rest stays`() {
+@Test func `fields are written from the start of a buffer, and later bytes are unchanged`() {
   var bytes: [UInt8] = [9, 9, 9, 9]
   bytes.withUnsafeMutableBytes { buffer in
     buffer.write { output in output.append(bigEndian: UInt16(0x0102)) }

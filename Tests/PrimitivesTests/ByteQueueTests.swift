@@ -18,7 +18,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func `bytes leave the queue in the order in which they came`() {
+@Test func `bytes leave the queue in the order of their arrival`() {
   withQueue(8) { queue in
     append([1, 2, 3], to: &queue)
     append([4, 5], to: &queue)
@@ -28,7 +28,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func `bytes that wrap around the end come out whole`() {
+@Test func `bytes that wrap around the end are read completely`() {
   withQueue(8) { queue in
     append([1, 2, 3, 4, 5, 6], to: &queue)
     #expect(pop(5, from: &queue) == [1, 2, 3, 4, 5])
@@ -39,7 +39,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func `copy looks at bytes behind the end of the ring without removing them`() {
+@Test func `copying reads bytes across the wrap without removing them`() {
   withQueue(8) { queue in
     append([1, 2, 3, 4, 5, 6], to: &queue)
     queue.drop(6 - 1)
@@ -51,7 +51,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func `an emptied queue takes its whole capacity again`() {
+@Test func `an emptied queue accepts its whole capacity again`() {
   withQueue(8) { queue in
     append([1, 2, 3], to: &queue)
     queue.drop(3)
@@ -63,7 +63,7 @@ private func pop(_ count: Int, from queue: inout ByteQueue) -> [UInt8] {
   }
 }
 
-@Test func `the queue agrees with a plain array over a thousand random steps`() {
+@Test func `the queue matches a plain array over a thousand random steps`() {
   withQueue(37) { queue in
     var random = SeededRandom(seed: 7)
     var model: [UInt8] = []

@@ -4,7 +4,7 @@ import Testing
 private let start = Instant.zero + .seconds(10)
 
 @Suite struct CheckBudgetTests {
-  @Test func `a piece has three checks, and the next one begins by itself only after a while`() {
+  @Test func `a batch has three checks, and the next batch begins on its own only after a while`() {
     var budget = CheckBudget()
     budget.beginPiece(now: start)
     let granted = (0..<Limits.checksPerPiece).map { _ in budget.take(by: 1, now: start) }
@@ -15,7 +15,7 @@ private let start = Instant.zero + .seconds(10)
     #expect(beyond == .pieceUsed && tables == 0 && !isLeft && later == .granted)
   }
 
-  @Test func `a link alone gets the whole rate, in pieces of any number`() {
+  @Test func `a single link gets the whole rate over any number of batches`() {
     var budget = CheckBudget()
     var granted = 0
     for millisecond in 0..<2_000 as Range<UInt64> {
@@ -26,7 +26,7 @@ private let start = Instant.zero + .seconds(10)
     #expect((300...320).contains(granted))
   }
 
-  @Test func `tables leave the link some checks for advertisements`() {
+  @Test func `table checks leave the link some checks for advertisements`() {
     var budget = CheckBudget()
     var tables = 0
     while true {
@@ -44,7 +44,7 @@ private let start = Instant.zero + .seconds(10)
     #expect(tables == 14 && others == 2)
   }
 
-  @Test func `what was not used is given back to link and piece`() {
+  @Test func `unused checks are returned to the link and the batch`() {
     var budget = CheckBudget()
     budget.beginPiece(now: start)
     let granted = budget.takeForTables(by: 1, now: start)
@@ -53,7 +53,7 @@ private let start = Instant.zero + .seconds(10)
     #expect(granted == 3 && again == 3)
   }
 
-  @Test func `of two greedy links each gets half of the rate`() {
+  @Test func `each one of two greedy links gets half of the rate`() {
     var budget = CheckBudget()
     var granted = [0, 0]
     for millisecond in 0..<10_000 as Range<UInt64> {

@@ -15,14 +15,14 @@ extension FairShare {
   }
 }
 
-@Test func `a single holder gets half and a newcomer finds as much`() {
+@Test func `a single holder gets half, and a newcomer may take as much`() {
   var share = FairShare(capacity: 32)
   while share.mayTake(1, by: 0) { share.take(1, by: 0) }
   #expect(share.holding(0) == 16 && share.free == 16)
   #expect(share.wouldTake(16, by: 64) && !share.wouldTake(17, by: 64))
 }
 
-@Test(arguments: [1, 2, 3, 7, 15, 31]) func `greedy holders each hold the same`(count: Int) {
+@Test(arguments: [1, 2, 3, 7, 15, 31]) func `greedy holders get equal amounts`(count: Int) {
   var share = FairShare(capacity: 32)
   var isGreedy = true
   while isGreedy {
@@ -37,7 +37,7 @@ extension FairShare {
   #expect(share.wouldTake(1, by: 63))
 }
 
-@Test func `everybody may take one unit while one is free`() {
+@Test func `each holder may take one unit while one is free`() {
   var share = FairShare(capacity: 4)
   for holder in 0..<4 {
     #expect(share.wouldTake(1, by: holder))
@@ -71,7 +71,7 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
   #expect(counts.reduce(0, +) <= 2032 && counts.allSatisfy { (490...520).contains($0) }, "\(counts)")
 }
 
-@Test func `who comes to a full rate gets his part at once`() {
+@Test func `a newcomer gets its share of an exhausted rate at once`() {
   var rate = FairRate(burst: 32, perSecond: 200)
   _ = taken(&rate, [0], seconds: 5, from: start)
   let late = start + .seconds(5)
@@ -82,7 +82,7 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
   #expect(counts.allSatisfy { (980...1030).contains($0) }, "\(counts)")
 }
 
-@Test func `a rate that rested is no greater`() {
+@Test func `an idle rate saves up no more than its burst`() {
   var rate = FairRate(burst: 32, perSecond: 200)
   _ = taken(&rate, [0], seconds: 1, from: start)
   var atOnce = 0
@@ -90,7 +90,7 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
   #expect(atOnce == 16)
 }
 
-@Test func `what a holder has used beyond its share is paid before it takes more`() {
+@Test func `a holder that used more than its share waits until the excess is paid`() {
   var rate = FairRate(burst: 32, perSecond: 10)
   // The share of the holder is 16 units at once, so the holder has no debt yet.
   rate.charge(16, to: 3, now: start)

@@ -16,7 +16,7 @@ import Testing
     return "\((now - began).milliseconds / 1000) s \(step)"
   }
 
-  @Test mutating func `a radio that fails climbs the ladder, and is not given up at its end`() {
+  @Test mutating func `a failing radio gets stronger recovery steps, and is tried again after the last one`() {
     var story = [next()]
     for _ in 1...9 {
       recovery.handle(.failed, now)
@@ -29,7 +29,7 @@ import Testing
       ])
   }
 
-  @Test mutating func `failures without end keep the pace`() {
+  @Test mutating func `endless failures keep the longest pause`() {
     for _ in 1...1000 {
       _ = next()
       recovery.handle(.failed, now)
@@ -43,7 +43,7 @@ import Testing
     #expect(last.sorted() == ["60 s powerCycle", "60 s reset"])
   }
 
-  @Test mutating func `a radio that has worked for long begins at the foot`() {
+  @Test mutating func `a radio that has worked for a long time starts with the first step`() {
     for _ in 1...4 {
       _ = next()
       recovery.handle(.failed, now)
@@ -56,7 +56,7 @@ import Testing
     #expect(next() == "1 s arm")
   }
 
-  @Test mutating func `a radio that works for a moment goes on climbing`() {
+  @Test mutating func `a radio that works only briefly continues with the next step`() {
     for _ in 1...2 {
       _ = next()
       recovery.handle(.failed, now)
@@ -68,7 +68,7 @@ import Testing
     #expect(next() == "4 s powerCycle")
   }
 
-  @Test mutating func `a blocked radio is left alone, and armed at once when it is free`() {
+  @Test mutating func `a blocked radio is left alone, and started at once when it is unblocked`() {
     _ = next()
     recovery.handle(.failed, now)
     recovery.handle(.blocked(true), now)
@@ -80,7 +80,7 @@ import Testing
     #expect(recovery.failures == 0)
   }
 
-  @Test mutating func `a radio that is away and blocked waits for both`() {
+  @Test mutating func `an absent and blocked radio waits for both conditions to end`() {
     recovery.handle(.present(false), now)
     recovery.handle(.blocked(true), now)
     recovery.handle(.present(true), now)
@@ -89,7 +89,7 @@ import Testing
     #expect(next() == "0 s arm")
   }
 
-  @Test mutating func `news that are none disturb nothing`() {
+  @Test mutating func `repeated reports of the same state change nothing`() {
     _ = next()
     recovery.handle(.works, now)
     let before = recovery
@@ -99,7 +99,7 @@ import Testing
     #expect(next() == "never")
   }
 
-  @Test mutating func `what drives the radio is new: it is armed at once`() {
+  @Test mutating func `a new driver of the radio starts it at once`() {
     for _ in 1...5 {
       _ = next()
       recovery.handle(.failed, now)
@@ -110,20 +110,20 @@ import Testing
     #expect(next() == "1 s arm")
   }
 
-  @Test mutating func `a failure that is told twice counts once`() {
+  @Test mutating func `a failure that is reported twice counts once`() {
     _ = next()
     recovery.handle(.failed, now)
     recovery.handle(.failed, now)
     #expect(recovery.failures == 1)
   }
 
-  @Test mutating func `a step is given once`() {
+  @Test mutating func `a recovery step is returned once`() {
     #expect(recovery.nextStep(now) == .arm)
     #expect(recovery.nextStep(now) == nil)
     #expect(recovery.deadline == .never)
   }
 
-  @Test mutating func `a radio that does not answer is power-cycled first`() {
+  @Test mutating func `a radio that does not respond is power-cycled first`() {
     _ = next()
     recovery.handle(.silent, now)
     #expect(next() == "4 s powerCycle")

@@ -17,14 +17,14 @@ private func greedy(_ rule: ShareRule, _ holders: Int) -> [Int] {
 
 @Suite struct ShareRuleTests {
   @Test(arguments: [(1, 1, 32), (1, 2, 43), (2, 2, 26), (3, 2, 19), (4, 1, 13)])
-  func `greedy holders get equal parts, and leave one to a newcomer`(holders: Int, factor: Int, each: Int) {
+  func `greedy holders get equal shares and leave one to a newcomer`(holders: Int, factor: Int, each: Int) {
     let rule = ShareRule(capacity: 64, factor: factor)
     let held = greedy(rule, holders)
     #expect(held.allSatisfy { (each - 1...each).contains($0) }, "\(held)")
     #expect(rule.mayTake(1, held: 0, taken: held.reduce(0, +)))
   }
 
-  @Test func `what is kept for favoured holders is taken for all others`() {
+  @Test func `a reserve for favoured holders is unavailable to all others`() {
     let rule = ShareRule(capacity: 20, reserve: 4, factor: 2)
     #expect(greedy(rule, 1) == [11])
     #expect(greedy(rule, 30).reduce(0, +) == 16)
@@ -32,12 +32,12 @@ private func greedy(_ rule: ShareRule, _ holders: Int) -> [Int] {
     #expect(!rule.mayTake(1, held: 19, taken: 20, isFavoured: true))
   }
 
-  @Test func `everybody may take one unit while one is free`() {
+  @Test func `each holder may take one unit while one is free`() {
     let rule = ShareRule(capacity: 4, reserve: 1)
     #expect(rule.mayTake(1, held: 0, taken: 2) && !rule.mayTake(1, held: 1, taken: 2))
   }
 
-  @Test func `one great piece is no way around a share of bytes`() {
+  @Test func `a single large item does not exceed a share of bytes`() {
     let rule = ShareRule(capacity: 1_200, reserve: 300, factor: 2)
     #expect(rule.bytesMax(held: 0, taken: 0) == 600)
     #expect(rule.bytesMax(held: 600, taken: 600) == 0)

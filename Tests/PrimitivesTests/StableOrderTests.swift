@@ -2,7 +2,7 @@ import Primitives
 import Testing
 
 @Suite struct StableOrderTests {
-  @Test func `what is equal stays in its order`() {
+  @Test func `equal elements keep their order`() {
     var random = SeededRandom(seed: 7)
     for count in 0...70 {
       let values = (0..<count).map { _ in random.below(8) }

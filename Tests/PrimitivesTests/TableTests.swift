@@ -12,7 +12,7 @@ private struct Record {
   var text: UInt64
 }
 
-@Test func `parts of an arena do not touch each other`() {
+@Test func `parts of an arena do not overlap`() {
   let memory = Memory(256)
   var arena = Arena(memory.bytes)
   let first = arena.take(1), second = arena.take(65), third = arena.take(64)
@@ -33,7 +33,7 @@ private struct Record {
   #expect(table.indices == 0..<5)
 }
 
-@Test func `a table traps behind its last record`() async {
+@Test func `a table traps beyond its last record`() async {
   await #expect(processExitsWith: .failure) {
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 128, alignment: Arena.alignment)
     var arena = Arena(memory)
@@ -42,7 +42,7 @@ private struct Record {
   }
 }
 
-@Test func `a table traps where its index is too narrow`() async {
+@Test func `a table traps if its index type is too narrow`() async {
   await #expect(processExitsWith: .failure) {
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: Arena.alignment)
     var arena = Arena(memory)
@@ -51,7 +51,7 @@ private struct Record {
   }
 }
 
-@Test func `an arena traps when it is used up`() async {
+@Test func `an exhausted arena traps`() async {
   await #expect(processExitsWith: .failure) {
     var arena = Arena(.allocate(byteCount: 128, alignment: Arena.alignment))
     _ = arena.take(100)
@@ -59,14 +59,14 @@ private struct Record {
   }
 }
 
-@Test func `byte strings are reached by number`() {
+@Test func `byte strings are accessed by number`() {
   let memory = Memory(ByteTable<UInt16>.byteCount(3, recordBytes: 100))
   var arena = Arena(memory.bytes)
   let strings = ByteTable<UInt16>(count: 3, recordBytes: 100, in: &arena)
   #expect(strings[2].baseAddress == memory.bytes.baseAddress! + 200 && strings[2].count == 100)
 }
 
-@Test func `an byte table traps behind its last string`() async {
+@Test func `a byte table traps beyond its last string`() async {
   await #expect(processExitsWith: .failure) {
     var arena = Arena(.allocate(byteCount: 320, alignment: Arena.alignment))
     let strings = ByteTable<UInt16>(count: 3, recordBytes: 100, in: &arena)

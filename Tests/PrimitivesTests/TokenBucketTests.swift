@@ -18,7 +18,7 @@ private final class Bucket {
   var next: Instant { bucket.next(rate) }
 }
 
-@Test func `a bucket has its burst and then one token an interval`() {
+@Test func `a bucket grants its burst and then one token per interval`() {
   let bucket = Bucket(TokenRate(interval: .seconds(5), burst: 4))
   #expect(bucket.takeAll(after: .seconds(0)) == 4 && bucket.next == start + .seconds(5))
   #expect(!bucket.take(after: .milliseconds(4999)))
@@ -26,13 +26,13 @@ private final class Bucket {
   #expect(bucket.takeAll(after: .seconds(10)) == 1)
 }
 
-@Test func `a bucket that rested holds no more than its burst`() {
+@Test func `an idle bucket holds at most its burst`() {
   let bucket = Bucket(TokenRate(interval: .seconds(5), burst: 4))
   #expect(bucket.takeAll(after: .seconds(0)) == 4)
   #expect(bucket.takeAll(after: .seconds(3600)) == 4)
 }
 
-@Test func `a refused token costs nothing`() {
+@Test func `a refused token is not charged`() {
   let bucket = Bucket(TokenRate(perSecond: 1, burst: 1))
   #expect(bucket.take(after: .seconds(0)))
   for millisecond in 0..<1000 as Range<UInt64> { #expect(!bucket.take(after: .milliseconds(millisecond))) }

@@ -14,14 +14,14 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
   }
 }
 
-@Test func `the most that an invitation can say fits in eighty columns`() throws {
+@Test func `the longest invitation fits in eighty columns`() throws {
   // The longest invitation: every byte of the name and the passphrase needs an escape, and the fingerprint is present.
   let most = [UInt8](repeating: 0x5C, count: 13 + 64 + 3 + 126 + 4 + 32 + 2)
   let symbol = try #require(QRSymbol(most))
   #expect(symbol.columns <= 80)
 }
 
-@Test func `what is too long is no symbol`() {
+@Test func `a text that is too long yields no symbol`() {
   #expect(QRSymbol([UInt8](repeating: 0x61, count: 321)) != nil)
   #expect(QRSymbol([UInt8](repeating: 0x61, count: 322)) == nil)
   #expect(QRSymbol([UInt8](repeating: 0x61, count: 4000)) == nil)
@@ -40,7 +40,7 @@ private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
   #expect(lines[lines.count - 1].allSatisfy { $0 == "▀" })
 }
 
-@Test func `coloured lines are white on black and end so`() throws {
+@Test func `coloured lines are white on black and reset the colours`() throws {
   let symbol = try #require(QRSymbol(text))
   let plain = String(decoding: symbol.lines(isColoured: false), as: UTF8.self).split(separator: "\n")
   let coloured = String(decoding: symbol.lines(isColoured: true), as: UTF8.self).split(separator: "\n")

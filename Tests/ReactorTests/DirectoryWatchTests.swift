@@ -62,7 +62,7 @@ import Testing
     #expect(try calls("") { try #require(chmod(root.appending(path: "a").path, 0o700) == 0) } == 1)
   }
 
-  @Test func `nothing is reported after the end`() throws {
+  @Test func `nothing is reported after stop`() throws {
     var calls = 0
     let watch = try DirectoryWatch(loop, root.path) { calls += 1 }
     watch.stop()

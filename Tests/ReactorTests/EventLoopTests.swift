@@ -89,7 +89,7 @@ func put(_ descriptor: CInt) {
   for end in [first.read, first.write, second.read, second.write] { close(end) }
 }
 
-@Test func `a handle kept after remove changes nothing`() throws {
+@Test func `a handle that was kept after its removal changes nothing`() throws {
   let loop = try EventLoop()
   let (first, second) = (try makePipe(), try makePipe())
   defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
@@ -104,7 +104,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 1)
 }
 
-@Test func `an interest changed to nothing silences a source`() throws {
+@Test func `a source without any interest is not called`() throws {
   let loop = try EventLoop()
   let end = try makePipe()
   defer { close(end.read); close(end.write) }
@@ -119,7 +119,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 1)
 }
 
-@Test func `what is left unread is reported again`() throws {
+@Test func `unread data is reported again`() throws {
   let loop = try EventLoop()
   let end = try makePipe()
   defer { close(end.read); close(end.write) }
@@ -131,7 +131,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 2)
 }
 
-@Test func `batch ended runs once after all sources and not for an empty wake up`() throws {
+@Test func `the end of a batch is reported once after all sources, and not for an empty wake-up`() throws {
   let loop = try EventLoop()
   let (first, second) = (try makePipe(), try makePipe())
   defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
@@ -149,7 +149,7 @@ func put(_ descriptor: CInt) {
   #expect(story == ["ready", "ready", "ended"])
 }
 
-@Test func `adding a closed descriptor is an error and loses no slot`() throws {
+@Test func `adding a closed descriptor is an error and uses no slot`() throws {
   let loop = try EventLoop()
   #expect(throws: SystemError(code: EBADF)) { try loop.add(-1, .read, .link, Probe()) }
   let end = try makePipe()
@@ -161,7 +161,7 @@ func put(_ descriptor: CInt) {
   #expect(probe.count == 1)
 }
 
-@Test func `stop ends run after the current wake up`() throws {
+@Test func `stop ends the loop after the current wake-up`() throws {
   let loop = try EventLoop()
   var fired = 0
   let timer = Timer(loop) {
@@ -173,7 +173,7 @@ func put(_ descriptor: CInt) {
   #expect(fired == 1)
 }
 
-@Test func `a half closed stream wakes only who waits for it`() throws {
+@Test func `a half-closed stream wakes only a source that waits for it`() throws {
   let loop = try EventLoop()
   var ends: [CInt] = [-1, -1]
   try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)

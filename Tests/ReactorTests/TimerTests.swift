@@ -26,7 +26,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(timer.deadline == .never)
 }
 
-@Test func `an instant of the past fires at once`() throws {
+@Test func `a timer set to the past fires at once`() throws {
   let loop = try EventLoop()
   var fired = 0
   let timer = Timer(loop) { fired += 1 }
@@ -35,7 +35,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(fired == 1)
 }
 
-@Test func `a cancelled timer stays silent`() throws {
+@Test func `a cancelled timer does not fire`() throws {
   let loop = try EventLoop()
   var fired = 0
   let timer = Timer(loop) { fired += 1 }
@@ -45,7 +45,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(fired == 0)
 }
 
-@Test func `setting a timer again replaces its deadline`() throws {
+@Test func `a timer that is set again has the new deadline`() throws {
   let loop = try EventLoop()
   var order: [Int] = []
   let first = Timer(loop) { order.append(1) }
@@ -57,7 +57,7 @@ func settle(_ loop: EventLoop, quiet: CInt = 20) {
   #expect(order == [2, 1])
 }
 
-@Test func `a timer may cancel another that is due in the same wake up`() throws {
+@Test func `a timer may cancel another timer that is due in the same wake-up`() throws {
   let loop = try EventLoop()
   var fired: [Int] = []
   var second: Timer?
@@ -97,7 +97,7 @@ private final class Token {}
   #expect(order == [3, 1, 2, 0])
 }
 
-@Test func `a timer set into the past by another fires once and is let go`() throws {
+@Test func `a timer that another one sets to the past fires once and is released`() throws {
   let loop = try EventLoop()
   var fired = 0
   weak var token: Token?
@@ -130,7 +130,7 @@ private final class Token {}
   #expect(order == [0, 1, 2] && wakeUps == 1)
 }
 
-@Test func `a timer with slack fires at the end of it when nothing else happens`() throws {
+@Test func `a timer with slack fires at the end of its slack if no other timer is due`() throws {
   let loop = try EventLoop()
   var firedAt = Instant.zero
   let timer = Timer(loop) { firedAt = monotonicNow() }
@@ -140,7 +140,7 @@ private final class Token {}
   #expect(firedAt >= start + .milliseconds(31) && firedAt < start + .milliseconds(500))
 }
 
-@Test func `a timer with slack is not early`() throws {
+@Test func `a timer with slack does not fire early`() throws {
   let loop = try EventLoop()
   var fired = 0
   let late = Timer(loop) { fired += 1 }
