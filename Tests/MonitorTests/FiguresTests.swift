@@ -32,7 +32,7 @@ private func figures(_ later: StatusSample, _ earlier: StatusSample?, millisecon
   Figures(later, since: earlier, span: .milliseconds(milliseconds))
 }
 
-@Test func `a rate is the difference of two samples in a second`() {
+@Test func `a rate is the difference of two samples per second`() {
   let link = figures(sample(received: 5000, sent: 900), sample(received: 1000, sent: 900)).links[0]
   #expect(link.received == 2000 && link.sent == 0)
 }
@@ -42,21 +42,21 @@ private func figures(_ later: StatusSample, _ earlier: StatusSample?, millisecon
   #expect(first.links[0].received == nil && first.bytesForwarded == nil && first.radios[0].airPermille == nil)
 }
 
-@Test func `a daemon that was restarted is not compared with its former self`() {
+@Test func `samples from before and after a restart of the daemon yield no rates`() {
   let fresh = figures(sample(received: 5000, epoch: 3), sample(received: 1000))
   #expect(fresh.links[0].received == nil && fresh.framesForwarded == nil)
 }
 
-@Test func `a link that came up again in its place is another one`() {
+@Test func `a slot with a new link yields no rates`() {
   #expect(figures(sample(received: 5000, since: 0), sample(received: 1000, since: 60)).links[0].received == nil)
   #expect(figures(sample(received: 500), sample(received: 1000)).links[0].received == nil)
 }
 
-@Test func `two samples of one moment have no rates`() {
+@Test func `two samples of the same instant yield no rates`() {
   #expect(figures(sample(received: 5000), sample(), milliseconds: 0).links[0].received == nil)
 }
 
-@Test func `counters that nobody can reach give no trap`() {
+@Test func `impossible counters do not trap`() {
   var later = sample(received: .max, sent: .max)
   later.links[0].segmentsSent = .max
   later.links[0].segmentsResent = .max
@@ -67,7 +67,7 @@ private func figures(_ later: StatusSample, _ earlier: StatusSample?, millisecon
   #expect(all.links[0].received == UInt64.max && all.radios[0].airPermille != nil)
 }
 
-@Test func `loss is the share of segments that were sent again`() {
+@Test func `loss is the share of retransmitted segments`() {
   var earlier = sample(bearer: "ethernet"), later = sample(bearer: "ethernet")
   (earlier.links[0].segmentsSent, earlier.links[0].segmentsResent) = (1000, 10)
   (later.links[0].segmentsSent, later.links[0].segmentsResent) = (1200, 15)
@@ -76,14 +76,14 @@ private func figures(_ later: StatusSample, _ earlier: StatusSample?, millisecon
   #expect(figures(later, earlier).links[0].lossPermille == nil, "nothing was sent")
 }
 
-@Test func `the air time of LE is that of its bytes`() {
+@Test func `the air time of LE is computed from its bytes`() {
   // 12,000 received and 8,000 sent bytes in 2 s are 10,000 bytes per second. Each byte takes 10.2 µs on the air.
   #expect(figures(sample(received: 12_000, sent: 8_000), sample()).radios[0].airPermille == 102)
   let other = figures(sample(received: 12_000, bearer: "ethernet"), sample(bearer: "ethernet")).radios[0]
   #expect(other.airPermille == nil && other.received == 6000)
 }
 
-@Test func `scanning is a share of the time`() {
+@Test func `scanning is shown as a share of the time`() {
   var earlier = sample(), later = sample()
   (earlier.radios[0].scanningMilliseconds, later.radios[0].scanningMilliseconds) = (10_000, 10_500)
   (earlier.radios[0].diallingMilliseconds, later.radios[0].diallingMilliseconds) = (0, 9_000)
@@ -91,7 +91,7 @@ private func figures(_ later: StatusSample, _ earlier: StatusSample?, millisecon
   #expect(radio.scanningPermille == 250 && radio.diallingPermille == 1000)
 }
 
-@Test func `who sends most is the first talker`() {
+@Test func `the source that sends most is listed first`() {
   func talkers(_ a: UInt64, _ b: UInt64, _ c: UInt64) -> StatusSample {
     var all = sample()
     for (id, bytes) in [("a", a), ("b", b), ("c", c)] {

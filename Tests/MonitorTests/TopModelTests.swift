@@ -42,7 +42,7 @@ private final class Top {
   }
 }
 
-@Test func `a page has the box what it forwards and each link`() {
+@Test func `a page shows the box, its forwarded traffic and each link`() {
   let top = Top(links: 1)
   #expect(
     text(top.page()).prefix(9) == [
@@ -58,7 +58,7 @@ private final class Top {
     ])
 }
 
-@Test func `every line fits every screen`() {
+@Test func `every line fits the screen`() {
   for (columns, rows) in [(80, 24), (40, 10), (200, 60), (20, 5), (1, 1), (3, 2), (79, 3)] {
     let top = Top(links: 40)
     for key in [KeyReader.Key.character(0x3F), .character(0x3F), .special(.end)] {
@@ -70,7 +70,7 @@ private final class Top {
   }
 }
 
-@Test func `a wide name is cut at its columns`() {
+@Test func `a wide name is truncated at its column width`() {
   var all = sample()
   all.links[0].name = Array(String(repeating: "漢", count: 30).utf8)
   let top = Top(all)
@@ -79,7 +79,7 @@ private final class Top {
   #expect(text(lines).contains { $0.contains("漢…") })
 }
 
-@Test func `a name cannot steer the terminal`() {
+@Test func `a name cannot control the terminal`() {
   var all = sample()
   all.name = Array("\u{1B}[2J".utf8)
   all.links[0].name = Array("a\u{1B}c\u{202E}".utf8)
@@ -88,7 +88,7 @@ private final class Top {
   #expect(top.page().allSatisfy { line in line.text.allSatisfy { $0 >= 0x20 && $0 != 0x7F } })
 }
 
-@Test func `narrow screens lose the columns that matter least`() {
+@Test func `narrow screens omit the least important columns`() {
   let top = Top(links: 1)
   let wide = text(top.page(80)).first { $0.contains("NEIGHBOUR") } ?? ""
   let narrow = text(top.page(40)).first { $0.contains("NEIGHBOUR") } ?? ""
@@ -114,7 +114,7 @@ private final class Top {
   #expect(top.model.order == .traffic)
 }
 
-@Test func `a pause keeps what is shown`() {
+@Test func `a pause freezes the page`() {
   let top = Top(links: 1)
   top.model.press(.character(0x20))
   var later = sample()
@@ -141,7 +141,7 @@ private final class Top {
   #expect(text(top.page(80, 10)).last?.contains("↑0") == true)
 }
 
-@Test func `a daemon that is gone is said and what was seen stays`() {
+@Test func `a missing daemon is reported, and the last sample stays visible`() {
   let top = Top(links: 1)
   top.model.lose("no daemon answers", at: start + .seconds(1))
   top.model.lose("no daemon answers", at: start + .seconds(4))
@@ -155,7 +155,7 @@ private final class Top {
   #expect(top.model.figures?.bytesForwarded == nil, "a gap gives no rate")
 }
 
-@Test func `alarms come before everything else`() {
+@Test func `alarms are shown before other faults`() {
   var all = sample()
   all.problems = [Array("alarm: a key changed".utf8), Array("led: no".utf8)]
   let top = Top(all)
@@ -164,7 +164,7 @@ private final class Top {
   #expect(line.style == .alarm)
 }
 
-@Test(arguments: [UInt8(ascii: "q"), UInt8(ascii: "Q"), 4]) func `q and the end of input quit`(key: UInt8) {
+@Test(arguments: [UInt8(ascii: "q"), UInt8(ascii: "Q"), 4]) func `the key q and the end of input quit`(key: UInt8) {
   let top = Top()
   top.model.press(.character(UInt8(ascii: "x")))
   #expect(!top.model.isOver)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Operator
 
-@Test func `an archive is the bytes that p OS i x says`() {
+@Test func `an archive has the layout that POSIX specifies`() {
   var archive = Archive(folder: "b", seconds: 0o14000000000)
   let isAdded = archive.add("a.txt", Array("hello\n".utf8))
   let bytes = archive.bytes
@@ -20,7 +20,7 @@ import Testing
   #expect(Array(bytes[512..<518]) == Array("hello\n".utf8) && bytes[518...].allSatisfy { $0 == 0 })
 }
 
-@Test func `what has no room is not added`() {
+@Test func `a file that does not fit is not added`() {
   var archive = Archive(folder: "b", seconds: 0)
   let sizes = [Archive.bytesMax, Archive.bytesMax - 3 * 512, 0]
   let areAdded = sizes.map { archive.add("a", [UInt8](repeating: 1, count: $0)) }

@@ -38,7 +38,7 @@ private func pin(
   }
 
   @Test(arguments: ["b0b0", "b0b06666", "bob"])
-  func `first digits and a name ask with the whole id and where it was seen`(_ word: String) {
+  func `a prefix or a name asks for confirmation with the whole id and where it was seen`(_ word: String) {
     let asked = pin(word, among: [refused], as: "bob", answer: true)
     #expect(asked.result == "pinned")
     #expect(
@@ -54,7 +54,7 @@ private func pin(
         + "compare this id with that of its owner, and give the whole id")
   }
 
-  @Test func `a key that was seen in two places is shown with both`() {
+  @Test func `a key that was seen twice is shown with both sightings`() {
     let again = TrustCandidate(id: bob, name: "", source: "pinned at first use")
     #expect(
       pin("b0b0", among: [linked, again], answer: true).questions == [
@@ -63,12 +63,12 @@ private func pin(
       ])
   }
 
-  @Test func `a word that matches two keys asks nothing`() {
+  @Test func `a word that matches two keys is refused without a question`() {
     let asked = pin("b0b0", among: [linked, refused], answer: true)
     #expect(asked == ("“b0b0” matches \(bob.text), \(ground.text); give the whole id", []))
   }
 
-  @Test func `a name in the question cannot steer the terminal`() {
+  @Test func `a name in the question cannot control the terminal`() {
     let nasty = TrustCandidate(id: bob, name: "b\u{1B}[2Jb” (pinned)", source: "refused: it has no certificate")
     let question = pin("b0b0", among: [nasty], answer: true).questions[0]
     #expect(question.contains("seen as “b?[2Jb' (pinned)” (refused: it has no certificate)"))

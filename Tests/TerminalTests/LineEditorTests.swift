@@ -55,7 +55,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(editor.text == bytes("a"))
   }
 
-  @Test func `a line has at most the bytes of a message and no incomplete character`() {
+  @Test func `a line has at most the bytes of a message, and no incomplete character`() {
     var editor = LineEditor(byteCountMax: 3)
     type("aé", &editor)
     #expect(type("b", &editor) == .refused)
@@ -76,7 +76,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(type(down, &editor) == .refused)
   }
 
-  @Test func `the history is bounded`() {
+  @Test func `the number of history lines is limited`() {
     var editor = LineEditor(byteCountMax: 100_000)
     for number in 0..<100 { type("line \(number)\r", &editor) }
     for _ in 0..<200 { type(up, &editor) }
@@ -94,7 +94,7 @@ private let left = "\u{1B}[D", right = "\u{1B}[C", up = "\u{1B}[A", down = "\u{1
     #expect(editor.text == bytes("one"))
   }
 
-  @Test func `control D ends the input only in an empty line`() {
+  @Test func `Ctrl-D ends the input only on an empty line`() {
     var editor = LineEditor(byteCountMax: 1_000)
     #expect(type("a\u{4}", &editor) == .refused)
     #expect(type("\u{15}\u{4}", &editor) == .end)

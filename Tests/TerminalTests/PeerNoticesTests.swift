@@ -55,7 +55,7 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
     #expect(lines[1] == "no (60000 more lines like this were left out)")
   }
 
-  @Test func `a thousand peers cause no more lines than a few`() {
+  @Test func `a thousand peers cause no more lines than a few peers`() {
     #expect(shown(perSecond: 1_000, seconds: 60, peers: 1_000).count <= 16 + 20 + 1)
     #expect(shown(perSecond: 100, seconds: 600, peers: 1_000).count <= 16 + 200 + 10)
   }
@@ -72,7 +72,7 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
     #expect(shown(.declined) == 1 && shown(.withdrawn) == 4 && shown(.member) == 8)
   }
 
-  @Test func `all services of a crowded hall are shown at once, but endless changes are not`() {
+  @Test func `all services of a crowded hall are shown at once, but not their endless changes`() {
     let notices = Notices()
     func shown(_ rounds: Int, at now: Instant) -> Int {
       var count = 0
@@ -95,7 +95,7 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
     #expect(notices.count(isLast: true) == nil && notices.nextDeadline == .never)
   }
 
-  @Test func `a peer has a line again after a quiet minute`() {
+  @Test func `a peer causes a line again after a quiet minute`() {
     let notices = Notices()
     #expect(notices.admits(.declined, of: 1))
     #expect(notices.admits(.declined, of: 1, now: start + PeerNotices.countTime))

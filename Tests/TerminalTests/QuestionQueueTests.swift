@@ -114,7 +114,7 @@ private let read = start + QuestionQueue.readingTime
     #expect(queue.isEmpty && queue.next(start) == nil && queue.again(start) == nil)
   }
 
-  @Test func `when answers are no longer possible all questions are removed`() {
+  @Test func `all questions are removed when answers are no longer possible`() {
     var queue = queue("one?", "two?")
     _ = queue.next(start)
     #expect(queue.removeAll() == [0, 1])

@@ -21,7 +21,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
 }
 
 @Suite struct UntrustedTextTests {
-  @Test func `text of strangers has no controls no direction marks and nothing invisible`() {
+  @Test func `control characters, direction marks and invisible characters are removed from untrusted text`() {
     for scalar in [
       0x00, 0x0A, 0x0D, 0x1B, 0x7F, 0x85, 0x9B, 0xAD, 0x61C, 0x200B, 0x200E, 0x2028, 0x202E, 0x2066, 0xFEFF,
     ]
@@ -34,7 +34,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
     #expect(untrusted(Array("na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀".utf8)) == "na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀")
   }
 
-  @Test func `what is no UTF8 cannot steer a terminal of eight bits`() {
+  @Test func `bytes that are not UTF-8 cannot control an 8-bit terminal`() {
     // The byte 0x9B alone starts a control sequence (CSI) on a terminal that uses ISO 8859-1.
     #expect(untrusted([0x9B, 0x33, 0x31, 0x6D]) == "?31m")
     #expect(untrusted([0x61, 0xC3]) == "a?")
