@@ -94,7 +94,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
   private let box: Box
   init() throws { box = try Box() }
 
-  @Test func `a request is answered with the whole page and the connection ends`() throws {
+  @Test func `a request is answered with the whole page, and the connection closes`() throws {
     let response = try box.ask(get)
     let parts = response.split(separator: "\r\n\r\n", maxSplits: 1)
     try #require(parts.count == 2)
@@ -104,12 +104,12 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     #expect(parts[1].hasPrefix("<!doctype html>") && parts[1].hasSuffix("</html>\n"))
   }
 
-  @Test func `a head has the length of the page and no page`() throws {
+  @Test func `the response to HEAD contains the length of the page, but not the page`() throws {
     let response = try box.ask("HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
     #expect(response.hasSuffix("\r\n\r\n") && !response.contains("<") && !response.contains("Content-Length: 0"))
   }
 
-  @Test func `a refusal says why in its head and its text`() throws {
+  @Test func `a refusal contains the reason in its head and its text`() throws {
     let response = try box.ask("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n\r\nhello")
     #expect(response.hasPrefix("HTTP/1.1 405 Method Not Allowed\r\n") && response.contains("\r\nAllow: GET, HEAD\r\n"))
     #expect(response.hasSuffix("\r\n\r\n405 Method Not Allowed\n"))
@@ -119,12 +119,12 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     }
   }
 
-  @Test func `many requests make one page`() throws {
+  @Test func `a page is built once for many requests`() throws {
     for _ in 0..<8 { _ = try box.ask(get) }
     #expect(box.asked <= 3)
   }
 
-  @Test func `who sends slowly is not waited for long`() throws {
+  @Test func `a slow request times out`() throws {
     let slow = try box.connect()
     defer { close(slow) }
     box.send("GET / HT", on: slow)
@@ -133,25 +133,25 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     #expect(monotonicNow() - start < PageConnection.requestTime + .seconds(3))
   }
 
-  @Test func `one station takes not all places`() throws {
+  @Test func `one station cannot occupy all connections`() throws {
     let idle = try (0..<6).map { _ in try box.connect() }
     defer { for each in idle { close(each) } }
     // A new connection gets the slot of the oldest connection, which is closed.
     #expect(try box.ask(get).hasPrefix("HTTP/1.1 200 OK"))
   }
 
-  @Test func `who asks without end is served at a bounded rate`() throws {
+  @Test func `endless requests are served at a limited rate`() throws {
     var served = 0
     for _ in 0..<256 where try box.ask(get).hasPrefix("HTTP/1.1 200") { served += 1 }
     #expect(served >= 32 && served < 256)
   }
 
-  @Test func `who asks without end takes the rate of no other station`() throws {
+  @Test func `endless requests of one station do not reduce the rate of another`() throws {
     for _ in 0..<100 { _ = try box.ask(get, from: 2) }
     #expect(try box.ask(get, from: 3).hasPrefix("HTTP/1.1 200 OK"))
   }
 
-  @Test func `one station with many addresses takes the rate of no other`() throws {
+  @Test func `a station with many addresses does not reduce the rate of another`() throws {
     var served = 0
     for number in 0..<400 as Range<UInt32> {
       if try box.ask(get, from: 100 + number % 100).hasPrefix("HTTP/1.1 200") { served += 1 }
@@ -160,7 +160,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     #expect(try box.ask(get, from: 3).hasPrefix("HTTP/1.1 200 OK"))
   }
 
-  @Test func `many addresses without a station have the places of one`() throws {
+  @Test func `addresses without a known station share the connections of one station`() throws {
     var open = try [100, 101, 2, 3].map { try box.connect(from: $0) }
     defer { for each in open { close(each) } }
     serve(box.loop, for: .milliseconds(50))
@@ -173,7 +173,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     }
   }
 
-  @Test func `who has a connection does not end the only one of another`() throws {
+  @Test func `a station with a connection does not evict the only one of another station`() throws {
     // Four stations have taken all connection slots, and none has sent a request.
     var open = try [5, 2, 3, 4].map { try box.connect(from: $0) }
     defer { for each in open { close(each) } }
@@ -184,7 +184,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     #expect(box.receive(open[0])?.hasPrefix("HTTP/1.1 200 OK") == true)
   }
 
-  @Test func `stations that take no response give their places to another`() throws {
+  @Test func `stations that do not read their response lose their connections to another`() throws {
     box.peers = (0..<1000).map { _ in String(repeating: "<", count: 63) }
     var stalled: [CInt] = []
     defer { for each in stalled { close(each) } }
@@ -196,7 +196,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     #expect(try box.ask(get, from: 6).hasPrefix("HTTP/1.1 200 OK"))
   }
 
-  @Test func `after its end nobody is served`() throws {
+  @Test func `a closed server serves no request`() throws {
     let waiting = try box.connect()
     defer { close(waiting) }
     serve(box.loop, for: .milliseconds(20))
@@ -206,7 +206,7 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
   }
 }
 
-@Test func `an address that the machine lacks is an error`() throws {
+@Test func `an address that the machine does not have is an error`() throws {
   let loop = try EventLoop()
   #expect(throws: SystemError(code: EADDRNOTAVAIL)) {
     try PageServer(

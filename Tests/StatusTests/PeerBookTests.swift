@@ -3,7 +3,7 @@ import Status
 import Testing
 import Text
 
-@Test func `peers are named exactly or by the start of their ID`() {
+@Test func `a peer is matched by its exact name or by a prefix of its id`() {
   var book = PeerBook()
   let isNew = [peer(aliceID, "alice"), peer(bobID, "bob"), peer(bobID, "bob", hops: 2)].map { book.present($0) }
   #expect(isNew == [true, true, false])
@@ -19,7 +19,7 @@ import Text
   #expect(lost[0]?.name == "bob" && lost[1] == nil)
 }
 
-@Test func `a name that is somebodys ID gets nothing that is meant for him`() {
+@Test func `a name equal to another peer's id does not match that id`() {
   for stolen in [bobID.text, bobID.shortText, bobID.shortText.uppercased()] {
     var book = PeerBook()
     _ = book.present(peer(aliceID, stolen))
@@ -32,7 +32,7 @@ import Text
   guard case .none = book.match(bobID.text) else { Issue.record("matched"); return }
 }
 
-@Test func `a name that is the start of another ID is ambiguous`() {
+@Test func `a name equal to a prefix of another id is ambiguous`() {
   var book = PeerBook()
   _ = book.present(peer(aliceID, "b0b0"))
   _ = book.present(peer(bobID, "bob"))
@@ -41,7 +41,7 @@ import Text
   }
 }
 
-@Test func `peers of one name are told apart by their IDs`() {
+@Test func `peers with the same name are shown with their ids`() {
   var book = PeerBook()
   _ = book.present(peer(aliceID, "bob"))
   #expect(book.name(aliceID) == "bob")

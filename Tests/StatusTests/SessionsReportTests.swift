@@ -3,7 +3,7 @@ import Status
 import Testing
 import Text
 
-@Test func `applications are told with their sessions and nothing that they say`() throws {
+@Test func `applications are reported with their sessions, but without their messages`() throws {
   let applications = [
     ApplicationStatus(
       name: "group\u{1B}chat", user: 1000, process: 42, services: ["chat", "files"],
@@ -27,7 +27,7 @@ import Text
       """)
 }
 
-@Test func `the longest names fit eighty columns`() throws {
+@Test func `a report with the longest names fits eighty columns`() throws {
   let name = String(repeating: "ä", count: 31)
   let application = ApplicationStatus(
     name: name, user: 4_294_967_294, process: 4_194_304, services: Array(repeating: "a-service-type1", count: 8),

@@ -3,7 +3,7 @@ import Status
 import Testing
 import Text
 
-@Test func `a redacted status has no names`() throws {
+@Test func `a redacted status contains no names`() throws {
   var snapshot = status(peers: [peer(bobID, "bobby", info: ["room=attic"])])
   snapshot.box.name = "casa mia"
   snapshot.box.alarms = [
@@ -23,7 +23,7 @@ import Text
   #expect(json.contains("\"name\": \"wifi-direct\"") && json.contains("00:11:22:xx:xx:xx"))
 }
 
-@Test func `a status with its names has no secrets either`() throws {
+@Test func `a status with names contains no secrets`() throws {
   var snapshot = status()
   snapshot.bearers = [
     BearerStatus(name: "wifi-direct", state: "up", detail: "p2p0", secret: "passphrase abcd efgh", problem: "")

@@ -4,7 +4,7 @@ import Status
 import Testing
 import Text
 
-@Test func `status as JSON is printable a s c i i`() throws {
+@Test func `a status as JSON is printable ASCII`() throws {
   let json = status(peers: [peer(bobID, "b\u{202E}\u{9B}\u{7F}ö", info: ["k=\u{1B}[2J"])]).toJSON(withSecrets: true)
   #expect(json.allSatisfy { $0 == 0x0A || (0x20...0x7E).contains($0) })
   let view = try #require(JSONView(parsing: json))
@@ -14,7 +14,7 @@ import Text
   #expect(names == ["b\u{202E}\u{9B}\u{7F}ö"])
 }
 
-@Test func `a passphrase is for the operator alone`() throws {
+@Test func `a passphrase is shown only to the operator`() throws {
   var snapshot = status()
   snapshot.bearers = [
     BearerStatus(name: "wifi-direct", state: "group-owner", detail: "2437 MHz", secret: "passphrase abc", problem: "")
@@ -38,7 +38,7 @@ import Text
   #expect(view["links"].exists && !view["box"].exists)
 }
 
-@Test func `each node that a word can denote is shown with its address and state`() throws {
+@Test func `each node that a word may mean is shown with its address and state`() throws {
   let carolID = NodeID(high: 0xCA20_0000_0000_0003, low: 3)
   var snapshot = status(peers: [peer(bobID, "bob"), peer(carolID, "carol", hops: 2), peer(aliceID, "alice")])
   snapshot.peers[1].via = bobID
@@ -71,7 +71,7 @@ import Text
       """)
 }
 
-@Test func `status is shown as tables`() throws {
+@Test func `a status is shown as tables`() throws {
   var peers = [peer(bobID, "b\u{1B}ob", info: ["room=kitchen"]), peer(aliceID, "alice")]
   peers[1].via = bobID
   let report = try StatusReport(status(peers: peers).toJSON(withSecrets: true))
@@ -96,14 +96,14 @@ import Text
       """)
 }
 
-@Test func `an answer that is no JSON is refused`() {
+@Test func `an answer that is not JSON is refused`() {
   for text in ["", "[]", "{", "hello"] {
     #expect(throws: AccessError.self) { try StatusReport(Array(text.utf8)) }
   }
 }
 
 /// Names, addresses and details in this status have their maximum length.
-@Test func `the status fits eighty columns`() throws {
+@Test func `a status with the longest texts fits eighty columns`() throws {
   var snapshot = status()
   snapshot.box.refusals = [
     ("ttl-zero", 1_000_000), ("not-opened", 1_000_000), ("too-many", 1_000_000), ("loop", 1_000_000),
