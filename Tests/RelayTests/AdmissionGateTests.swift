@@ -35,7 +35,7 @@ struct AdmissionGateTests {
     }
   }
 
-  @Test mutating func `a stream starts its handshake with the sixth byte of a ClientHello and keeps all bytes`() {
+  @Test mutating func `a handshake starts with the sixth byte of a ClientHello, and no byte is lost`() {
     #expect(arrive(1))
     let deadline = now + Admission.deadline(.ethernet)
     now = now + .seconds(1)
@@ -45,7 +45,7 @@ struct AdmissionGateTests {
     #expect(gate.deadline == .never)
   }
 
-  @Test mutating func `a stream that is not TLS is refused, counted, and frees its place`() {
+  @Test mutating func `a stream that is not TLS is refused and counted, and frees its slot`() {
     for stream in 1...10 as ClosedRange<UInt32> {
       #expect(arrive(stream, from: 7))
       #expect(receive(Array("GET / HTTP/1.1".utf8), from: stream) == .refused)
@@ -65,7 +65,7 @@ struct AdmissionGateTests {
     #expect(gate.admission.refusals[Int(Admission.Refusal.silent.rawValue)] == 2)
   }
 
-  @Test mutating func `the stream that has waited longest gets the place of a handshake that ends`() {
+  @Test mutating func `the stream that has waited longest gets the slot of a handshake that ends`() {
     fillHandshakes()
     for stream in 1...2 as ClosedRange<UInt32> {
       #expect(arrive(stream))
@@ -76,7 +76,7 @@ struct AdmissionGateTests {
     #expect(gate.handshakeEnded(1002, .link(peer, .stranger), now: now) == nil)
   }
 
-  @Test mutating func `a stream that has sent nothing does not compete for a place`() {
+  @Test mutating func `a stream that has sent nothing does not compete for a slot`() {
     fillHandshakes()
     #expect(arrive(1))
     #expect(gate.handshakeEnded(1000, .link(peer, .stranger), now: now) == nil)
@@ -86,7 +86,7 @@ struct AdmissionGateTests {
     }
   }
 
-  @Test mutating func `a stream that left while waiting gets no place`() {
+  @Test mutating func `a stream that left while waiting gets no slot`() {
     fillHandshakes()
     #expect(arrive(1))
     #expect(receive(hello, from: 1) == .waits)
@@ -95,7 +95,7 @@ struct AdmissionGateTests {
     #expect(gate.admission.pendingStreams == 0)
   }
 
-  @Test mutating func `a source of a known node has places that unknown sources do not have`() {
+  @Test mutating func `a source of a known node has slots that unknown sources do not have`() {
     fillHandshakes()
     #expect(arrive(1, from: 77))
     #expect(receive(hello, from: 1) == .waits)
@@ -151,7 +151,7 @@ struct AdmissionGateTests {
     #expect(gate.nextStalled(now: now) == nil)
   }
 
-  @Test mutating func `a handshake keeps its place for at most two seconds while bytes arrive`() {
+  @Test mutating func `a handshake keeps its slot for at most two seconds while bytes arrive`() {
     fillHandshakes()
     #expect(arrive(1))
     #expect(receive(hello, from: 1) == .waits)
@@ -201,7 +201,7 @@ struct AdmissionGateTests {
     #expect(time != nil && time! <= .seconds(3))
   }
 
-  @Test mutating func `with more waiting addresses than places a handshake has 0.5 s, but not over Bluetooth`() {
+  @Test mutating func `with more waiting addresses than slots a handshake has 0.5 s, but not over Bluetooth`() {
     fillHandshakes()
     for stream in 1...25 as ClosedRange<UInt32> {
       #expect(arrive(stream, from: UInt64(max(stream, 2))))
@@ -236,7 +236,7 @@ struct AdmissionGateTests {
     #expect(gate.handshakeEnded(stalled ?? 0, .noLink, now: now)?.stream == 1)
   }
 
-  @Test mutating func `a handshake in a reserved place is not evicted for an unknown source`() {
+  @Test mutating func `a handshake in a reserved slot is not evicted for an unknown source`() {
     #expect(arrive(1, from: 7))
     _ = receive(hello, from: 1)
     #expect(gate.handshakeEnded(1, .link(peer, .proven), now: now) == nil)
@@ -265,14 +265,14 @@ struct AdmissionGateTests {
     #expect(gate.nextStalled(now: now + .milliseconds(2500)) == 1000)
   }
 
-  @Test mutating func `a free place goes to the source with the fewest handshakes`() {
+  @Test mutating func `a free slot goes to the source with the fewest handshakes`() {
     fillHandshakes()
     #expect(arrive(1, from: 1000) && arrive(2))
     #expect(receive(hello, from: 1) == .waits && receive(hello, from: 2) == .waits)
     #expect(gate.handshakeEnded(1001, .link(peer, .stranger), now: now)?.stream == 2)
   }
 
-  @Test mutating func `the youngest stream of a crowded source is evicted for a source without streams`() {
+  @Test mutating func `the newest stream of a crowded source is evicted for a source without streams`() {
     var number: UInt32 = 0
     while gate.admission.pendingStreams <= Admission.dropFrom {
       number += 1

@@ -25,7 +25,7 @@ struct CandidateHandlesTests {
     #expect(handle.flatMap { table[$0]?.hint } == 6)
   }
 
-  @Test mutating func `another port or another bearer is another endpoint`() {
+  @Test mutating func `the same address with another port or bearer is another endpoint`() {
     let handles = [
       table.enter(candidate(1), now: .zero), table.enter(candidate(1, port: 5), now: .zero),
       table.enter(candidate(1, .wifi), now: .zero),
@@ -51,7 +51,7 @@ struct CandidateHandlesTests {
 
   /// The table has a slot for every candidate that the sources together can hold. So no source can take the slots of
   /// another source.
-  @Test func `the table holds what all sources may hold`() {
+  @Test func `the table has room for the candidates of all sources`() {
     #expect(
       Limits.candidatesMax == DiscoveryMemory.servicesMax + BluetoothRadios.heardMax + IPBearerSettings.entriesMax)
   }

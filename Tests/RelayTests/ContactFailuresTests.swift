@@ -16,7 +16,7 @@ struct ContactFailuresTests {
 
   private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: 1) }
 
-  @Test mutating func `the last failure per address and bearer is kept, with the number in a row`() {
+  @Test mutating func `the last failure per address and bearer is kept, with the number of failures in a row`() {
     for _ in 0..<3 {
       failures.note(.none, .ethernet, address(1), isInbound: false, .dialFailed("no"), now: .zero)
     }
@@ -33,12 +33,12 @@ struct ContactFailuresTests {
     #expect(failures.all(now: now).map { $0.node } == [node(7)])
   }
 
-  @Test mutating func `a caller that has proved nothing leaves no entry`() {
+  @Test mutating func `a caller that has proved no key leaves no entry`() {
     failures.note(.none, .ethernet, address(1), isInbound: true, .handshakeTimedOut, now: .zero)
     #expect(failures.all(now: now).isEmpty)
   }
 
-  @Test mutating func `callers with new keys take at most half of the places`() {
+  @Test mutating func `callers with new keys use at most half of the slots`() {
     for number in 0..<UInt32(8) {
       failures.note(.none, .ethernet, address(number), isInbound: false, .silent, now: .zero)
     }
@@ -49,7 +49,7 @@ struct ContactFailuresTests {
     #expect(all.count == 8 + ContactFailures.placesMax / 2 && all.count { $0.node == .none } == 8)
   }
 
-  @Test mutating func `a caller with many keys does not displace the failure of another caller`() {
+  @Test mutating func `a caller with many keys does not evict the failure of another caller`() {
     failures.note(node(500), .ethernet, address(8), isInbound: true, .refusedHere(.revoked), now: .zero)
     for number in 1..<UInt64(200) {
       failures.note(node(number), .ethernet, address(9), isInbound: true, .refusedHere(.revoked), now: .zero)
@@ -57,7 +57,7 @@ struct ContactFailuresTests {
     #expect(failures.all(now: now).contains { $0.node == node(500) })
   }
 
-  @Test mutating func `announced addresses of one network do not displace failures over other bearers`() {
+  @Test mutating func `announced addresses of one network do not evict failures over other bearers`() {
     failures.note(.none, .wifi, address(1), isInbound: false, .silent, now: .zero)
     for number in 2..<UInt32(200) {
       failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed("no"), now: .zero)
@@ -74,7 +74,7 @@ struct ContactFailuresTests {
     #expect(failures.all(now: now).contains { $0.node == node(7) })
   }
 
-  @Test mutating func `the oldest failure is evicted, and a long reason is cut`() {
+  @Test mutating func `the oldest failure is evicted, and a long reason is truncated`() {
     let long = String(repeating: "x", count: 1_000)
     for number in 0..<UInt32(100) {
       failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed(long), now: .zero)

@@ -27,7 +27,7 @@ import Testing
     #expect(lines.all == ["led: no such LED", "led: works again"])
   }
 
-  @Test func `a part has one fault, the latest report`() {
+  @Test func `a part of the daemon has one fault, the latest report`() {
     let (faults, _) = reports()
     faults.report("ip", "no interface", isFault: true)
     faults.report("wifi", "blocked", isFault: true)
@@ -35,7 +35,7 @@ import Testing
     #expect(faults.all.map { $0.text } == ["blocked", "no address"])
   }
 
-  @Test func `a report that is no fault ends the part's fault`() {
+  @Test func `a report without a fault ends the fault of its part`() {
     let (faults, lines) = reports()
     faults.report("pins", "full", isFault: true)
     faults.report("pins", "free again", isFault: false)
@@ -51,7 +51,7 @@ import Testing
 }
 
 @Suite struct IndicatorsTests {
-  @Test func `a join is shown before a fault, a fault before links`() {
+  @Test func `an open join window is shown before a fault, and a fault before links`() {
     func pattern(fault: Bool, joining: Bool, linked: Bool) -> StatusLED.Pattern {
       Indicators.Health(hasFault: fault, isJoining: joining, isLinked: linked).pattern
     }

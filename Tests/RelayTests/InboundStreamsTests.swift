@@ -131,7 +131,7 @@ private func address(_ host: Int) -> RemoteAddress {
     #expect(recv(fifth, &alert, 10, 0) == 7)
   }
 
-  @Test func `a stream that ends before its hello frees its place`() throws {
+  @Test func `a stream that ends before its hello frees its slot`() throws {
     defer { gate.close() }
     let other = try gate.arrive(1, Array(hello[..<3]))
     serve(gate.loop, for: .milliseconds(30))

@@ -64,7 +64,7 @@ import Testing
     #expect(cable.client.driver.isRefused)
   }
 
-  @Test func `a peer that is refused later is disconnected then`() throws {
+  @Test func `a peer that is refused later is disconnected`() throws {
     let judge = Judge()
     let cable = try Cable(judge: judge)
     cable.run()
@@ -95,7 +95,7 @@ import Testing
     #expect(!cable.client.driver.isSilent && !cable.server.driver.isSilent)
   }
 
-  @Test func `a stream that lost the race to another one ends at once`() throws {
+  @Test func `a stream that is superseded by another one ends at once`() throws {
     let cable = try Cable(bearer: .bluetoothLE)
     cable.client.driver.giveUp()
     #expect(cable.client.ends == ["another stream was established first"] && cable.client.io.lingers == false)
@@ -107,7 +107,7 @@ import Testing
     #expect(cable.server.ends == ["the connection broke"] && cable.server.io.lingers == false)
   }
 
-  @Test func `a finishing link says goodbye and ends when its last byte has been sent`() throws {
+  @Test func `a finishing link sends a goodbye and ends when its last byte has been sent`() throws {
     let cable = try Cable.linked()
     cable.client.node.shutDown(now: cable.client.now)
     cable.run()
@@ -124,13 +124,13 @@ import Testing
     #expect(cable.client.ends == ["closed"] && cable.client.io.lingers == false)
   }
 
-  @Test func `no send exceeds the unit of the channel`() throws {
+  @Test func `no write is longer than the unit of the channel`() throws {
     let cable = try Cable.linked(bearer: .bluetoothLE, unitBytesMax: 100)
     #expect(cable.client.io.sends.allSatisfy { $0 <= 100 } && cable.server.io.sends.allSatisfy { $0 <= 100 })
     #expect(cable.client.io.sends.contains(100))
   }
 
-  @Test func `one wake-up reads a bounded part of the received bytes`() throws {
+  @Test func `one wake-up reads a limited part of the received bytes`() throws {
     let cable = try Cable.linked(bearer: .bluetoothLE)
     try cable.fill()
     cable.server.io.incoming = [UInt8](repeating: 23, count: 3 * EventLoop.callBytesMax)
@@ -139,7 +139,7 @@ import Testing
     #expect(cable.server.io.receives.reduce(0, +) <= EventLoop.callBytesMax)
   }
 
-  @Test func `one wake-up sends a bounded part of the queued bytes, and the next one continues`() throws {
+  @Test func `one wake-up sends a limited part of the queued bytes, and the next one continues`() throws {
     let cable = try Cable.linked()
     // The exchanges in this loop let the channel's window grow beyond the bytes that one pass sends.
     for _ in 0..<8 {
@@ -170,7 +170,7 @@ import Testing
     #expect(cable.client.io.sends.reduce(0, +) <= EncryptAhead.bytesMax + 2 * 17_000)
   }
 
-  @Test func `a stream that accepts bytes again is filled until nothing is queued`() throws {
+  @Test func `a stream that accepts bytes again is filled until the queue is empty`() throws {
     let cable = try Cable.linked()
     cable.client.io.room = 0
     let sent = try cable.fill()

@@ -85,13 +85,13 @@ private final class Links {
     #expect(!links.manager.hasStream(with: links.remote(5)) && links.endCount == 1)
   }
 
-  @Test func `a stream without a proof is no link`() throws {
+  @Test func `a stream without a proven key is no link`() throws {
     let links = try Links()
     links.manager.streamOpened(links.stream(port: 5))
     #expect(links.manager.count == 0 && links.manager.drivers.count == 1)
   }
 
-  @Test func `the streams of an interface that is gone end, and no others`() throws {
+  @Test func `only the streams of a removed interface end`() throws {
     let links = try Links()
     for (port, interface) in [(5, 2), (6, 3), (7, 0)] as [(UInt16, UInt32)] {
       links.manager.streamOpened(links.stream(port: port, interface: interface))
@@ -100,7 +100,7 @@ private final class Links {
     #expect([5, 6, 7].map { links.manager.hasStream(with: links.remote($0)) } == [false, true, true])
   }
 
-  @Test func `a stream beyond twice the link slots is closed, and its dial has failed`() throws {
+  @Test func `a stream beyond twice the link slots is closed, and its dial fails`() throws {
     let links = try Links()
     links.find(1000)
     for port in 1...UInt16(2 * Limits.linksMax) { links.manager.streamOpened(links.stream(port: port)) }
@@ -144,7 +144,7 @@ private final class Links {
     #expect(links.failures(handle) == 1)
   }
 
-  @Test func `without Wi-Fi Direct there is no group to open`() throws {
+  @Test func `without Wi-Fi Direct no group is opened`() throws {
     let links = try Links()
     #expect(links.radios.group == nil && !links.radios.openGroup())
   }

@@ -60,7 +60,7 @@ import Testing
     #expect(recv(other, &read, 10, 0) == 0)
   }
 
-  @Test func `it closes when the other side has closed`() throws {
+  @Test func `a lingering stream closes when the other side has closed`() throws {
     let (stream, other) = try makeConnection()
     stream.close(lingers: true)
     #expect(scratch.lingering == 1)
@@ -69,7 +69,7 @@ import Testing
     #expect(scratch.lingering == 0)
   }
 
-  @Test func `it closes after two seconds, whatever the other side does`() throws {
+  @Test func `a lingering stream closes after two seconds, whatever the other side does`() throws {
     let (stream, other) = try makeConnection()
     defer { close(other) }
     stream.close(lingers: true)
@@ -78,7 +78,7 @@ import Testing
     #expect(scratch.lingering == 0 && monotonicNow() - start >= .milliseconds(1900))
   }
 
-  @Test func `it closes on a peer that sends endlessly`() throws {
+  @Test func `a lingering stream closes on a peer that sends endlessly`() throws {
     let (stream, other) = try makeConnection()
     defer { close(other) }
     stream.close(lingers: true)

@@ -23,7 +23,7 @@ import Trust
     return (TrustReports(keeper, .none, FaultReports(.none, now: { .zero }) { _, _ in }), keeper)
   }
 
-  @Test func `a new deny-list asks once for a check of the links`() throws {
+  @Test func `a new deny-list requests one check of the links`() throws {
     let (reports, keeper) = try reports()
     #expect(!reports.report(.zero))
     try keeper.revoke(NodeID(high: 1, low: 2))
@@ -31,7 +31,7 @@ import Trust
     #expect(!reports.report(.zero))
   }
 
-  @Test func `the synchronisation of the clock is noticed once`() throws {
+  @Test func `the synchronisation of the clock is reported once`() throws {
     let watch = Watch()
     let (reports, _) = try reports(watch)
     #expect(!reports.clockBecameSynchronised())
