@@ -19,13 +19,13 @@ import Testing
     }
   }
 
-  @Test func `a service that appears is a line with its node, type and info`() {
+  @Test func `a service that appears is shown on a line with its node, type and info`() {
     #expect(
       browse([.event(service("chat", of: bob, peer("bob"), info: [bytes("room=kitchen")]))]).code == ExitCode.done)
     #expect(console.text == "found bob (b0b01234) chat, 1 hop, verified, room=kitchen\n")
   }
 
-  @Test func `a service whose info changes is a line`() {
+  @Test func `a service whose info changes is shown on a line`() {
     _ = browse([
       .event(service("chat", of: bob, peer("bob"))),
       .event(service("chat", of: bob, peer("bob"), info: [bytes("room=kitchen")])),
@@ -33,7 +33,7 @@ import Testing
     #expect(console.text.hasSuffix("\nchanged bob (b0b01234) chat, 1 hop, verified, room=kitchen\n"))
   }
 
-  @Test func `a service that disappears is a line`() {
+  @Test func `a service that disappears is shown on a line`() {
     _ = browse([
       .event(service("chat", of: bob, peer("bob"))),
       .event(.services(browse: 2, place: 1, bob.node, peer("bob"), [])),
@@ -46,7 +46,7 @@ import Testing
     #expect(!console.text.contains("\u{1B}"))
   }
 
-  @Test func `with --json an object reports that all services in reach are known`() {
+  @Test func `with --json an object marks the end of the known services`() {
     _ = browse([.event(.allTold(browse: 1))], isJSON: true)
     #expect(console.text == "{\"event\":\"all_told\"}\n")
   }
@@ -57,13 +57,13 @@ import Testing
     #expect(console.text.hasPrefix(#"{"event":"found","name":"bob","id":"b0b01234"#) && console.text.hasSuffix(end))
   }
 
-  @Test func `a signal ends the command before its time`() {
+  @Test func `a signal ends the command before its timeout`() {
     let start = console.now
     #expect(browse([.signal(SIGINT)]) == CommandResult(ExitCode.done, ""))
     #expect(console.now == start)
   }
 
-  @Test func `an output that its reader has closed ends the command with exit code 1`() {
+  @Test func `a closed output ends the command with exit code 1`() {
     #expect(browse([.outputClosed]) == CommandResult(ExitCode.failed, ""))
   }
 }

@@ -51,7 +51,7 @@ import Testing
     #expect(connection.requests.last == .leave(session: 1, text: []))
   }
 
-  @Test func `a received message appears as its sender's name and its text`() {
+  @Test func `a received message is shown with its sender's name`() {
     let connection = ScriptedConnection(
       console, [.event(connected(bob, peer("bob"))), message(bob, "hi"), .endOfInput])
     _ = chat(connection)
@@ -72,13 +72,13 @@ import Testing
     #expect(line?.hasSuffix(#""endpoint":"00000001","text":"hi"}"#) == true)
   }
 
-  @Test func `lines that nobody receives in time give exit code 4`() {
+  @Test func `lines without a receiver in time give exit code 4`() {
     let connection = ScriptedConnection(console, [.input("hello\n"), .endOfInput])
     let result = chat(connection, [(LocalOptions.waitKey, "5")])
     #expect(result == CommandResult(ExitCode.timedOut, "no peer appeared within 5 s: 1 line was not delivered"))
   }
 
-  @Test func `a line that a departed member lacks gives exit code 1`() {
+  @Test func `an undelivered line to a departed member gives exit code 1`() {
     let connection = ScriptedConnection(
       console,
       [
@@ -101,7 +101,7 @@ import Testing
     #expect(console.text == "<bob> yes\n")
   }
 
-  @Test func `with --with an early message appears when its sender is identified as the named peer`() {
+  @Test func `with --with an early message appears once its sender is identified as the named peer`() {
     let connection = ScriptedConnection(
       console, [message(bob, "early"), .event(connected(bob, peer("bob"))), .endOfInput])
     _ = chat(connection, with: "bob")

@@ -36,7 +36,7 @@ import Testing
     #expect(connection.requests.contains(.invite(session: 1, bob, milliseconds: 30_000, context: [])))
   }
 
-  @Test func `standard input is written into a stream, and the command ends when the peer has all of it`() {
+  @Test func `standard input is written into a stream, and the command ends when the peer has received it`() {
     let script = opened + [room(100), .input("hello"), .endOfInput, ended(.finished)]
     let connection = ScriptedConnection(console, script)
     #expect(send(connection) == CommandResult(ExitCode.done, ""))
@@ -80,7 +80,7 @@ import Testing
     #expect(send(connection) == CommandResult(ExitCode.timedOut, "“bob” did not answer in time"))
   }
 
-  @Test func `a name of two applications is an error`() {
+  @Test func `a name that matches two applications is an error`() {
     let services = [1, 2].map { Service(endpoint: $0, type: bytes("pipe"), info: [bytes("name=bob")]) }
     let connection = ScriptedConnection(
       console, [.event(.services(browse: 2, place: 1, bob.node, peer("box"), services))])
@@ -88,7 +88,7 @@ import Testing
     #expect(result.code == ExitCode.failed && result.text.hasPrefix("several peers are called “bob”: "))
   }
 
-  @Test func `a stream that the peer cuts gives exit code 5`() {
+  @Test func `a stream that the peer resets gives exit code 5`() {
     let connection = ScriptedConnection(console, opened + [ended(.reset(.cancelled))])
     #expect(send(connection) == CommandResult(ExitCode.cut, "the peer cut the stream"))
   }
@@ -98,7 +98,7 @@ import Testing
     #expect(send(connection) == CommandResult(ExitCode.refused, "the peer refused the stream"))
   }
 
-  @Test func `an interrupt cuts the stream`() {
+  @Test func `an interrupt resets the stream`() {
     let connection = ScriptedConnection(console, opened + [.signal(SIGINT)])
     #expect(send(connection) == CommandResult(ExitCode.cut, "interrupted: the stream was cut"))
     #expect(connection.requests.last == .reset(stream: connection.openedStream))
@@ -199,14 +199,14 @@ import Testing
     #expect(result == CommandResult(ExitCode.timedOut, "no stream arrived in time"))
   }
 
-  @Test func `an output that cannot be written cuts the stream`() {
+  @Test func `an output that cannot be written resets the stream`() {
     console.failsWhenWritten = true
     let connection = ScriptedConnection(console, taken + [received(bytes("hello"))])
     #expect(listen(connection) == CommandResult(ExitCode.failed, ""))
     #expect(connection.requests.last == .reset(stream: connection.takenStream))
   }
 
-  @Test func `an output that its reader has closed cuts the stream`() {
+  @Test func `a closed output resets the stream`() {
     let connection = ScriptedConnection(console, taken + [.outputClosed])
     #expect(listen(connection) == CommandResult(ExitCode.failed, ""))
     #expect(connection.requests.last == .reset(stream: connection.takenStream))

@@ -112,7 +112,7 @@ import TransferFiles
     ]
   }
 
-  @Test func `a question about a verified peer comes next and only the newest four strangers wait`() throws {
+  @Test func `a question about a verified peer is asked first, and only the newest four strangers wait`() throws {
     try scratch.write("hello.txt", "hello")
     let senders = try (1...7).map { _ in FileSender(try ResourceSource([scratch.file("hello.txt")])) }
     var script: [ScriptedConnection.Step] = []
@@ -129,18 +129,18 @@ import TransferFiles
     #expect(console.errors == ["bob: “hello.txt”, 1 file, 5 B declined: at most 4 B"])
   }
 
-  @Test func `--for that ends before --count gives exit code 4`() throws {
+  @Test func `--for that expires before --count is reached gives exit code 4`() throws {
     #expect(try receive(ScriptedConnection(console), [(LocalOptions.forKey, "5")]).code == ExitCode.timedOut)
   }
 
-  @Test func `a stream that is no offer is refused`() throws {
+  @Test func `a stream that is not an offer is refused`() throws {
     let stream = ScriptedConnection.Step.event(.stream(session: 2, stream: 7, from: bob, bytes("chat")))
     let connection = ScriptedConnection(console, [stream])
     _ = try receive(connection, [(LocalOptions.forKey, "5")])
     #expect(connection.requests.contains(.take(stream: 7, isWanted: false, limit: 0)))
   }
 
-  @Test func `a session without members is left`() throws {
+  @Test func `the command leaves a session without other members`() throws {
     let script: [ScriptedConnection.Step] = [
       .event(invited(by: bob, peer("bob"), rules: FileLimits.rules)), .event(connected(bob, peer("bob"), session: 2)),
       .event(.member(session: 2, bob, .left(.wanted, text: []), peer("bob"))),
@@ -150,7 +150,7 @@ import TransferFiles
     #expect(connection.requests.contains(.leave(session: 2, text: [])))
   }
 
-  @Test func `an interrupt ends a command that receives nothing`() throws {
+  @Test func `an interrupt ends a command that has received nothing`() throws {
     #expect(try receive(ScriptedConnection(console, [.signal(SIGINT)])).code == ExitCode.done)
   }
 }

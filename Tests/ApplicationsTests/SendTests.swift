@@ -64,7 +64,7 @@ import TransferFiles
     #expect(connection.requests.last == .leave(session: 1, text: []))
   }
 
-  @Test func `the sender reports that the receiver is asked, and each stored file`() throws {
+  @Test func `the sender reports the pending question and each stored file`() throws {
     _ = try send(try toReceiver(joined))
     #expect(
       console.errors == ["(verified, b0b01234) “bob” is asked to accept 1 file, 5 B", "hello.txt, 5 B: stored"])
@@ -98,7 +98,7 @@ import TransferFiles
       ])
   }
 
-  @Test func `a misspelt name ends the command at once and is corrected`() throws {
+  @Test func `a misspelt name ends the command at once with a suggestion`() throws {
     let connection = ScriptedConnection(
       console, [.event(service("files", of: carol, peer("bod"))), .event(.allTold(browse: 2))])
     #expect(try send(connection).code == ExitCode.failed)
@@ -111,19 +111,19 @@ import TransferFiles
     #expect(console.errors == ["interrupted"])
   }
 
-  @Test func `a lost daemon is connected again, and the file is sent`() throws {
+  @Test func `the command connects to a restarted daemon and sends the file`() throws {
     let connection = ScriptedConnection(console, [.lost])
     connection.successor = try toReceiver(joined)
     #expect(try send(connection).code == ExitCode.done)
     #expect(console.errors.first == "the daemon closed the connection; reconnecting (^C ends)")
   }
 
-  @Test func `a daemon that does not return gives exit code 3`() throws {
+  @Test func `a daemon that does not restart gives exit code 3`() throws {
     #expect(try send(ScriptedConnection(console, [.lost])).code == ExitCode.noDaemon)
     #expect(console.errors.last == "the daemon did not return in time")
   }
 
-  @Test func `the same files and peer give the same name of the connection`() throws {
+  @Test func `the connection name depends only on the files and the peer`() throws {
     try scratch.write("hello.txt", "hello")
     let manifest = try ResourceSource([scratch.file("hello.txt")]).manifest
     #expect(Sending.instance(manifest, "bob") == Sending.instance(manifest, "bob"))

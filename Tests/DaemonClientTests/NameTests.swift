@@ -28,7 +28,7 @@ private nonisolated(unsafe) let sightings = [
     #expect(NameMatch(bytes("BJÖRN"), in: sightings) == .one(bjoern))
   }
 
-  @Test func `a chosen name finds only the application that chose it`() {
+  @Test func `a chosen name matches only the application that chose it`() {
     let two = sightings + [sighting(0xca01_0000_0000_0000, "Carol", endpoint: 2)]
     guard case .one(let anna) = NameMatch(bytes("Anna"), in: two) else {
       Issue.record("anna is not found")
@@ -49,7 +49,7 @@ private nonisolated(unsafe) let sightings = [
       NameMatch(bytes("BOB"), in: two) == .several([NamedPeer(bob), NamedPeer(NodeID(high: 9 << 56, low: 0))]))
   }
 
-  @Test func `a name that looks like an id does not stand for that id`() {
+  @Test func `a name that looks like an id does not match that id`() {
     let two = sightings + [sighting(9 << 56, "b0b01234")]
     #expect(NameMatch(bytes("b0b01234"), in: two) == .one(NamedPeer(bob)))
     #expect(NameMatch(bytes("b0b0999a"), in: two) == .nobody(suggestion: nil))

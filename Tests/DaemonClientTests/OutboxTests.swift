@@ -9,7 +9,7 @@ private let bob = MemberAddress(node: NodeID(high: 1, low: 1), endpoint: 1)
 private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
 
 @Suite struct OutboxTests {
-  @Test func `a line goes to all connected members and is done when all have received it`() {
+  @Test func `a line is sent to all connected members and is complete when all have received it`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.connected(carol)
@@ -33,7 +33,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(outbox.nextSend(as: 2)?.line == bytes("two"))
   }
 
-  @Test func `a member without room keeps its position and delays nobody else`() {
+  @Test func `a member without room keeps its position and delays no other member`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.connected(carol)
@@ -84,7 +84,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(send?.line == bytes("new") && send?.to == [carol])
   }
 
-  @Test func `lines that a departed member lacks are lost, unless nobody else is connected`() {
+  @Test func `lines that a departed member lacks are lost, unless no other member is connected`() {
     var outbox = Outbox()
     outbox.connected(bob)
     outbox.connected(carol)
@@ -122,7 +122,7 @@ private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
     #expect(outbox.nextSend(as: 2)?.line == bytes("one"))
   }
 
-  @Test func `pending lines are bounded in number and in bytes`() {
+  @Test func `the number and the bytes of pending lines are limited`() {
     var outbox = Outbox()
     var count = 0
     while outbox.hasRoom(for: 1) {

@@ -64,7 +64,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(application.next() == Array(LocalEvent.done(request: 7, .unsupported, text: []).packet.dropFirst(4)))
   }
 
-  @Test func `a browse reports the present services, then their end, then changes and losses`() {
+  @Test func `a browse reports the present services, then a marker, then changes and losses`() {
     let house = House(2)
     let seeker = Application(house, 0), host = Application(house, 1)
     let service = host.ask(.advertise(type: chat, info: [bytes("a=1")]))
@@ -209,7 +209,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(applications[0].read(135).count == 1)
   }
 
-  @Test func `members on one box are connected with each other too`() {
+  @Test func `members on one box are connected with each other, too`() {
     let house = House(2)
     let inviter = Application(house, 0), one = Application(house, 1, name: "one"),
       two = Application(house, 1, name: "two")
@@ -244,7 +244,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(events.contains { $0[0] == 130 })
   }
 
-  @Test func `an application decides on members, and those it rejects do not meet it`() {
+  @Test func `an application decides on members, and rejected members do not connect to it`() {
     let house = House(2)
     let judge = Application(house, 0), guest = Application(house, 1)
     let session = judge.ask(.open(type: chat, SessionRules(), decidesOnMembers: true))
@@ -266,7 +266,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(judge.read(138).map { $0[25] } == [LocalDelivery.notConnected.rawValue])
   }
 
-  @Test func `two applications that connect to each other's addresses need no service`() {
+  @Test func `two applications can connect by address without a service`() {
     let house = House(2)
     let first = Application(house, 0), second = Application(house, 1)
     let ours = first.open("chat"), theirs = second.open("chat")
@@ -283,7 +283,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(first.read(133).map { $0[9] } == [3])
   }
 
-  @Test func `the founder of a session ejects members with a text, and others may not`() {
+  @Test func `only the founder of a session may eject members`() {
     let (house, applications, sessions) = joined(3)
     let second = applications[1].address("chat")
     #expect(applications[2].outcome(.eject(session: sessions[2], second, text: [])) == .notAllowed)

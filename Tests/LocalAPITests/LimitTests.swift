@@ -9,7 +9,7 @@ private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
 @Suite struct LocalLimitTests {
-  @Test func `there are places for 64 clients, and 8 of them are reserved for the operator`() {
+  @Test func `a daemon serves at most 64 clients, and 8 slots are reserved for the operator`() {
     let house = House(1)
     let clients = house.boxes[0].clients!
     func attach(_ user: UInt32) -> Int? {
@@ -36,7 +36,7 @@ private let chat = bytes("chat")
     }
   }
 
-  @Test func `a number in use is refused`() {
+  @Test func `a number that is already in use is refused`() {
     let house = House(1)
     let application = Application(house, 0)
     #expect(application.outcome(.browse(type: chat), number: 9) == .done)
@@ -71,7 +71,7 @@ private let chat = bytes("chat")
     }
   }
 
-  @Test func `a client that leaves its answers unread is not read from`() {
+  @Test func `requests of a client with many unread answers are not read`() {
     let house = House(1)
     let application = Application(house, 0)
     var count = 0
@@ -121,7 +121,7 @@ private let chat = bytes("chat")
     return (house, applications, sessions)
   }
 
-  @Test func `other members continue, and their results report no room for the stalled one`() {
+  @Test func `a send to a stalled member reports no room, and other members continue`() {
     let (house, applications, sessions) = stalled()
     let data = [UInt8](repeating: 1, count: 10_000)
     var results: [UInt8: Int] = [:]
@@ -139,7 +139,7 @@ private let chat = bytes("chat")
     #expect(applications[0].read(139).count == 1, "it may be tried again")
   }
 
-  @Test func `a sender without room is notified to try again`() {
+  @Test func `a sender that found no room is notified when room is free`() {
     let (house, applications, sessions) = stalled()
     house.hasRoom = false
     _ = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [1]))

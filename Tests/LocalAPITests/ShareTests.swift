@@ -34,7 +34,7 @@ private let chat = bytes("chat")
     return count
   }
 
-  @Test func `a user with all the connections it gets leaves some to others and to the operator`() {
+  @Test func `a user with its maximum of connections leaves some to others and to the operator`() {
     #expect(attachAll(1000) == 38)
     #expect(attachAll(1001) == 12)
     #expect(attachAll(1002) == 4)
@@ -43,7 +43,7 @@ private let chat = bytes("chat")
     #expect(attachAll(0) == 8)
   }
 
-  @Test func `users who alternate get equal shares`() {
+  @Test func `users that alternate get equal shares`() {
     var counts: [UInt32: Int] = [1000: 0, 1001: 0]
     var isGreedy = true
     while isGreedy {
@@ -56,7 +56,7 @@ private let chat = bytes("chat")
     #expect(counts[1000] == 22 && counts[1001] == 22 || counts[1000] == 23 && counts[1001] == 22, "\(counts)")
   }
 
-  @Test func `the refusal of a connection names the number that each user has`() {
+  @Test func `the refusal of a connection states the number of connections that each user has`() {
     _ = attachAll(1000)
     let own = String(decoding: house.boxes[0].clients.connectionRefusal(1000), as: UTF8.self)
     #expect(own == "64 connections are shared: user 1000 has 38; end one of these applications first")
@@ -66,7 +66,7 @@ private let chat = bytes("chat")
         == "64 connections are shared: user 4294967295 has 0, user 1000 has 38; end one of these applications first")
   }
 
-  @Test func `a user with all the services it gets leaves some to others`() {
+  @Test func `a user with its maximum of services leaves some to others`() {
     func advertise(_ number: Int) -> LocalRequest.Body { .advertise(type: bytes("t-\(number)"), info: []) }
     #expect(takeAll(1000, advertise) == 10)
     #expect(takeAll(1001, advertise) == 3)
@@ -85,14 +85,14 @@ private let chat = bytes("chat")
     #expect(greedy.outcome(.advertise(type: bytes("more"), info: [info[0]])) == .done)
   }
 
-  @Test func `a user with all the sessions it gets leaves some to others`() {
+  @Test func `a user with its maximum of sessions leaves some to others`() {
     func open(_: Int) -> LocalRequest.Body { .open(type: chat, SessionRules()) }
     #expect(takeAll(1000, open) == 18)
     #expect(takeAll(1001, open) == 6)
     #expect(takeAll(0, open) == 8)
   }
 
-  @Test func `the refusal of a session names the number that the user has`() {
+  @Test func `the refusal of a session states the number of sessions that the user has`() {
     _ = takeAll(1000) { _ in .open(type: chat, SessionRules()) }
     let client = Application(house, 0, user: 1000, name: "last")
     _ = client.ask(.open(type: chat, SessionRules()))
@@ -112,7 +112,7 @@ private let chat = bytes("chat")
     #expect(second.outcome(.open(type: chat, SessionRules())) == .done)
   }
 
-  @Test func `a client that sends no hello is due for closing after 5 s`() {
+  @Test func `a client that sends no hello is due to be disconnected after 5 s`() {
     let clients = house.boxes[0].clients!
     let silent = attach(1000)!
     _ = Application(house, 0)
@@ -134,7 +134,7 @@ private let chat = bytes("chat")
     return places.next(now: now)
   }
 
-  @Test func `one user holds two of the four places, another user the third, the operator the last`() {
+  @Test func `one user holds two of four slots, another user the third, the operator the last`() {
     var places = LongPacketPlaces()
     #expect((0..<4).map { ask(&places, $0, 1000, at: start) } == [0, 1, nil, nil])
     #expect(ask(&places, 4, 1001, at: start) == 4)
@@ -142,7 +142,7 @@ private let chat = bytes("chat")
     #expect(ask(&places, 6, 0, at: start) == 6)
   }
 
-  @Test func `a free place goes to the user with the fewest, then to the client that has waited longest`() {
+  @Test func `a free slot goes to the user with the fewest, then to the client that has waited longest`() {
     var places = LongPacketPlaces()
     for client in 0..<4 { _ = ask(&places, client, 1000, at: start) }
     _ = ask(&places, 4, 1001, at: start)
@@ -156,7 +156,7 @@ private let chat = bytes("chat")
     #expect(places.next(now: start) == 3)
   }
 
-  @Test func `a client loses its place for a long packet after 10 s if another one waits, even while bytes arrive`() {
+  @Test func `a client loses its slot for a long packet after 10 s if another one waits`() {
     var places = LongPacketPlaces()
     _ = ask(&places, 0, 1000, at: start)
     _ = ask(&places, 1, 1000, at: start + .seconds(5))

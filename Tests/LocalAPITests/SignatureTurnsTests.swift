@@ -55,7 +55,7 @@ private let chat = Array("chat".utf8)
     #expect(counts.min()! >= 35, "\(counts)")
   }
 
-  @Test func `requests that may sign wait for their turn, but not the operator's`() {
+  @Test func `requests that may sign wait for their turn, except those of the operator`() {
     let house = House(1)
     let clients = house.boxes[0].clients!
     let first = Application(house, 0), second = Application(house, 0, user: 1001)
@@ -79,7 +79,7 @@ private let chat = Array("chat".utf8)
     #expect(turn(.window(session: 1, limit: 1), first) == .now)
   }
 
-  @Test func `a user alone in a session leaves it without a signature`() {
+  @Test func `the only member of a session leaves it without a signature`() {
     let house = House(1)
     let client = Application(house, 0)
     let session = client.ask(.open(type: chat, SessionRules()))

@@ -191,7 +191,7 @@ private final class StreamPair {
     }
   }
 
-  @Test func `a writer that exceeds its limit is cut off`() {
+  @Test func `a writer that exceeds its limit is disconnected`() {
     let pair = StreamPair()
     let stream = pair.open(limit: 0)
     for _ in 0..<4 {
@@ -208,7 +208,7 @@ private final class StreamPair {
     }
   }
 
-  @Test func `a client has 32 streams, and further incoming ones find no place`() {
+  @Test func `a client has at most 32 streams, and further incoming ones get no slot`() {
     let pair = StreamPair()
     let third = Application(pair.house, 0, name: "third")
     _ = third.ask(.advertise(type: chat, info: []))
@@ -263,7 +263,7 @@ private final class StreamPair {
     #expect(events == [136, 140])
   }
 
-  @Test func `pending bytes need little more memory than their number, however they arrived`() {
+  @Test func `pending bytes use little more memory than their number, however they arrived`() {
     var blocks = ByteBlocks()
     var want: [UInt8] = []
     for number in 0..<3_000 {
@@ -284,7 +284,7 @@ private final class StreamPair {
 }
 
 @Suite struct LocalGatheringTests {
-  @Test func `a node that opens streams leaves places to other nodes and to the client itself`() {
+  @Test func `a node that opens streams leaves slots to other nodes and to the client itself`() {
     let house = House(3)
     let reader = Application(house, 0)
     _ = reader.ask(.advertise(type: chat, info: []))
@@ -308,7 +308,7 @@ private final class StreamPair {
     #expect(open(16, join(2, "three")) == (8, 8))
   }
 
-  @Test func `a stream without a place at present ends that way for the other end`() {
+  @Test func `a postponed stream ends at the other end with that reason`() {
     let pair = StreamPair()
     let stream = pair.open()
     _ = pair.reader.ask(.reset(stream: stream.reader, isPostponed: true))
@@ -322,7 +322,7 @@ private final class StreamPair {
     #expect(pair.writer.read(143) == [[143] + next.bytes + [0, 0, 0, 0, 3]])
   }
 
-  @Test func `applications that gather one type join one session without manual invitations`() {
+  @Test func `auto-joining applications of one type join one session`() {
     let house = House(2)
     let applications = [
       Application(house, 0, name: "a"), Application(house, 0, name: "b"), Application(house, 1, name: "c"),
@@ -345,7 +345,7 @@ private final class StreamPair {
     }
   }
 
-  @Test func `an application that does not gather is invited, and one with another type is not`() {
+  @Test func `auto-join also invites applications of its type without auto-join, but none of another type`() {
     let house = House(2)
     let one = Application(house, 0), other = Application(house, 1), third = Application(house, 1, name: "third")
     _ = other.ask(.advertise(type: chat, info: []))

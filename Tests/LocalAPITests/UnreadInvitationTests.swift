@@ -28,7 +28,7 @@ private let chat = Array("chat".utf8)
     inviter.ask(.invite(session: session, invitee.address("chat"), milliseconds: 0, context: [1, 2, 3]))
   }
 
-  @Test func `cancelled invitations take no memory of a client that does not read`() {
+  @Test func `cancelled invitations use no memory of a client that does not read`() {
     for _ in 0..<100 {
       #expect(inviter.outcome(.cancel(invitation: invite())) == .done)
       _ = inviter.read()
@@ -47,7 +47,7 @@ private let chat = Array("chat".utf8)
     #expect(invitee.read().map { $0[0] } == [133, 132])
   }
 
-  @Test func `an invitation to a gathering session is accepted without asking its client`() {
+  @Test func `an invitation to an auto-joining session is accepted without asking the client`() {
     _ = invitee.ask(.gather(session: invitee.open("chat")))
     let invitation = invite()
     house.run(seconds: 1)

@@ -104,7 +104,7 @@ private final class Street {
     #expect(street.waiting(other) >= 16_384, "\(street.waiting(other)) bytes")
   }
 
-  @Test func `a user with all the streams it gets leaves some to another user`() {
+  @Test func `a user with its maximum of streams leaves some to another user`() {
     let street = Street()
     var count = 0
     // The writers are on one box and the readers on two, because a box accepts at most 48 streams from one other box.
