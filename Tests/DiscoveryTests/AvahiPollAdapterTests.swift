@@ -220,7 +220,7 @@ struct AvahiPollAdapterTests {
     #expect(coarse(101, afterSilence: 10_000, phase: 4_200) == 15_800)
   }
 
-  @Test func `a disabled timeout stays silent`() throws {
+  @Test func `a disabled timeout does not fire`() throws {
     let client = try Client()
     let timeout = client.timeout(milliseconds: 5)
     client.api.timeout_update(timeout, nil)

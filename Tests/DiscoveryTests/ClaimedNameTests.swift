@@ -111,7 +111,7 @@ struct ClaimedNameTests {
     #expect(NodeHint.ofInstanceName(Array(own.current.utf8)) == 0x0011_2233_4455_6677)
   }
 
-  @Test func `a report says what happened and what to do, without Avahi's error number`() {
+  @Test func `a report states what happened and what to do, without Avahi's error number`() {
     for kind in [ClaimedName.Kind.service, .host] {
       let text = NameReport.taken(kind)
       #expect(text.contains("another machine on the network claims every") && text.contains("Disconnect that machine"))

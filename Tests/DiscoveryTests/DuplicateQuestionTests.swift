@@ -78,7 +78,7 @@ private final class Asker {
 // CAvahi keeps one record of questions for the process.
 extension EmbeddedResponderTests {
   struct DuplicateQuestionTests {
-    @Test func `a question that another node asked is not repeated, unless that node knows a service more`() throws {
+    @Test func `a question that another node asked is repeated only if that node knows one service more`() throws {
       let namespaces = try NetworkNamespaces()
       setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1)
       let loop = try EventLoop()

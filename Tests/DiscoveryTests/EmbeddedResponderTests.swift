@@ -90,7 +90,7 @@ extension Listener {
     boxes.stop()
   }
 
-  @Test func `a box that may use only the daemon reports its absence and stays silent`() throws {
+  @Test func `a box that may use only the daemon reports its absence and publishes nothing`() throws {
     var settings = DiscoverySettings(node: NodeID(high: 2, low: 0), port: 7002, displayName: "box 2")
     settings.responder = .daemon
     let boxes = try Boxes(farSettings: settings)
@@ -106,7 +106,7 @@ extension Listener {
     boxes.stop()
   }
 
-  @Test func `a box whose name is taken publishes under another name`() throws {
+  @Test func `a box whose name is in use publishes under another name`() throws {
     // The display names and the ids in the settings are the same. The boxes themselves have other ids, so each box
     // reports the other box.
     let taken = DiscoverySettings(node: NodeID(high: 3, low: 0), port: 7002, displayName: "box")
@@ -118,7 +118,7 @@ extension Listener {
     boxes.stop()
   }
 
-  @Test func `CNAME records do not reach libavahi-core and cause no harm`() throws {
+  @Test func `CNAME records do not reach libavahi-core`() throws {
     let boxes = try Boxes()
     let farPlace = ipv4(0x0A4D_0002, port: 7002)
     #expect(boxes.wait { boxes.nearListener.sees(farPlace) })

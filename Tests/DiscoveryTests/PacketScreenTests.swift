@@ -37,11 +37,11 @@ struct PacketScreenTests {
     return packet.bytes
   }()
 
-  @Test func `an ordinary answer passes`() {
+  @Test func `an ordinary answer is accepted`() {
     #expect(admits(honest))
   }
 
-  @Test func `a packet cut short anywhere is refused`() {
+  @Test func `a truncated packet is refused`() {
     for count in 0..<honest.count { #expect(!admits(Array(honest[..<count]))) }
   }
 
@@ -51,7 +51,7 @@ struct PacketScreenTests {
     #expect(!admits(packet.bytes))
   }
 
-  @Test func `a question for a CNAME passes`() {
+  @Test func `a question for a CNAME is accepted`() {
     var packet = PacketBuilder()
     packet.question(["a", "local"], type: 5)
     #expect(admits(packet.bytes))
@@ -74,7 +74,7 @@ struct PacketScreenTests {
     }
   }
 
-  @Test func `no mutation of one byte traps`() {
+  @Test func `a packet with any byte changed never traps`() {
     for index in honest.indices {
       for value in UInt8.min...UInt8.max {
         var packet = honest

@@ -84,7 +84,7 @@ struct RecordSharesTests {
     #expect(admitted == RecordShares.recordsMax / 2 - 1)
   }
 
-  @Test func `expired records and goodbyes free their places`() {
+  @Test func `expired records and goodbyes free their slots`() {
     var shares = RecordShares(seed: 1)
     for number in 0..<300 { _ = admits(&shares, announcement(number), from: v4(1)) }
     #expect(!admits(&shares, announcement(900), from: v4(1)))
@@ -102,7 +102,7 @@ struct RecordSharesTests {
     #expect(!admits(&shares, announcement(901), from: v4(1)))
   }
 
-  @Test func `questions are not counted, and no packet traps`() {
+  @Test func `questions are not charged, and no packet traps`() {
     var shares = RecordShares(seed: 1)
     var question = PacketBuilder()
     question.isQuery = true

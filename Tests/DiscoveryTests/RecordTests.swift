@@ -55,7 +55,8 @@ struct RecordTests {
     #expect(!withStringList(leaf.txt) { NodeRecord($0).relays })
   }
 
-  @Test(arguments: [("relay", "no"), ("Relay", "no"), ("RELAY", "no")]) func `the key of a leaf is case-insensitive`(
+  @Test(arguments: [("relay", "no"), ("Relay", "no"), ("RELAY", "no")])
+  func `the TXT key of a leaf is case-insensitive`(
     pair: (String, String)
   ) {
     #expect(!withStringList([(pair.0, pair.1), ("relay", "yes")]) { NodeRecord($0).relays })
@@ -64,11 +65,11 @@ struct RecordTests {
   @Test(arguments: [
     ("relay", "yes"), ("relay", "NO"), ("relay", ""), ("relay", "nope"), ("relays", "no"), ("rela", "no"),
   ])
-  func `anything else is a relay`(pair: (String, String)) {
+  func `any other TXT record means a relay`(pair: (String, String)) {
     #expect(withStringList([(pair.0, pair.1), ("v", "1")]) { NodeRecord($0).relays })
   }
 
-  @Test func `a value too long for its TXT string is cut between characters`() {
+  @Test func `a value that is too long for its TXT string is truncated between characters`() {
     let value = String(repeating: "é", count: 200)
     let string = txtString(key: "name", value: value)
     #expect(string.count == 255)
@@ -81,7 +82,7 @@ struct RecordTests {
     #expect(txtString(key: key, value: "x").isEmpty)
   }
 
-  @Test func `a taken name is followed by numbered ones, at most eight until a pause`() {
+  @Test func `a name in use is followed by numbered ones, at most eight until a pause`() {
     var name = ClaimedName(id, .service)
     var tried: [String] = []
     while name.lost(now: .zero) { tried.append(name.current) }

@@ -194,7 +194,7 @@ struct ServiceTests {
     #expect(stage.listener.present.map(\.bearer) == [.loopback])
   }
 
-  @Test func `two thousand names cost 256 entries and one line, and the last ones are kept`() throws {
+  @Test func `two thousand names use 256 entries and one log line, and the last ones are kept`() throws {
     let stage = try Stage()
     for number in 2..<2_002 { stage.discovery.responderFound(stage.responder, Stage.key(number)) }
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
@@ -272,14 +272,14 @@ struct ServiceTests {
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
   }
 
-  @Test func `a flood of names evicts one proven service at most`() throws {
+  @Test func `a flood of names evicts at most one proven service`() throws {
     let stage = try Stage()
     let services = try proven(stage)
     for number in 10_000..<10_500 { #expect(stage.find(Stage.key(number)) != nil) }
     #expect(services.count { stage.discovery.table.find($0.key) == nil } == 1)
   }
 
-  @Test func `an incoming dial proves the node's service at that machine and no other`() throws {
+  @Test func `an incoming dial proves only the node's service at that machine`() throws {
     let stage = try Stage()
     let real = try #require(stage.find(Stage.key(7))), false1 = try #require(stage.find(Stage.key(7, interface: 3)))
     let other = try #require(stage.find(Stage.key(8)))
@@ -292,7 +292,7 @@ struct ServiceTests {
     #expect(!real.isProven, "another machine")
   }
 
-  @Test func `a key keeps one place, however many names lead to it`() throws {
+  @Test func `a key keeps one slot, however many names lead to it`() throws {
     let stage = try Stage()
     let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
     for number in 0..<ServiceTable.servicesMax {
@@ -311,7 +311,7 @@ struct ServiceTests {
     #expect(stage.listener.present.contains { $0.hint == 7 })
   }
 
-  @Test func `a node keeps one place per interface, at the exact address where it proved its key`() throws {
+  @Test func `a node keeps one slot per interface, at the exact address where it proved its key`() throws {
     let stage = try Stage()
     let here = try #require(stage.find(Stage.key(7))), there = try #require(stage.find(Stage.key(7, interface: 3)))
     var key = Stage.key(0)
@@ -367,14 +367,14 @@ struct SpoofTests {
     #expect(stage.listener.foundCount == 1)
   }
 
-  @Test func `a service that keeps changing its port is soon not followed`() throws {
+  @Test func `a service that keeps changing its port is soon no longer followed`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     for port in 1...1000 as ClosedRange<UInt16> { stage.answer(service, 0x0A00_0001, port: port) }
     #expect(stage.listener.foundCount == Int(DialBudget.hostBurst))
   }
 
-  @Test func `a known address costs nothing, however often it is announced`() throws {
+  @Test func `a known address is not charged, however often it is announced`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
     for _ in 0..<50 { stage.answer(service, 0x0A00_0001) }
@@ -404,7 +404,7 @@ struct DialBudgetTests {
     #expect(budget.take(place(2), heardOn: 2, now: now) == true)
   }
 
-  @Test func `an interface gets 256 dials at once and then one per second, independently of others`() {
+  @Test func `an interface gets 256 dials at once and then one per second, independently of other interfaces`() {
     var budget = DialBudget()
     var taken = 0
     for host in 0..<1000 as Range<UInt64> where budget.take(place(host), heardOn: 2, now: now) { taken += 1 }
@@ -439,7 +439,7 @@ struct ServiceTableTests {
     #expect(table.nextToLookUp(.zero) != nil)
   }
 
-  @Test func `look-ups alternate between the oldest service, the newest one, and one that has rested`() {
+  @Test func `look-ups alternate between the oldest, the newest and a formerly paused service`() {
     let table = ServiceTable()
     for number in 0..<200 { _ = table.insert(Stage.key(number), evicting: { _ in }) }
     while let service = table.nextToLookUp(.zero) { service.phase = .lookingUp }
@@ -459,7 +459,7 @@ struct ServiceTableTests {
     #expect(turns.contains { $0 === ended[2] })
   }
 
-  @Test func `among rested services, the one that has waited longest is next`() {
+  @Test func `the paused service that has waited longest is looked up next`() {
     let table = ServiceTable()
     for number in 0..<3 {
       let service = table.insert(Stage.key(number), evicting: { _ in })
@@ -468,7 +468,7 @@ struct ServiceTableTests {
     #expect(table.nextToLookUp(Instant(nanoseconds: 100)) === table.services[2])
   }
 
-  @Test func `a resting service is looked up again when its rest ends`() {
+  @Test func `a paused service is looked up again when its pause ends`() {
     let table = ServiceTable()
     let service = table.insert(Stage.key(1), evicting: { _ in })
     service.phase = .resting(until: Instant(nanoseconds: 100))
@@ -477,7 +477,7 @@ struct ServiceTableTests {
     #expect(table.nextToLookUp(Instant(nanoseconds: 100)) === service)
   }
 
-  @Test func `rests double from 10 seconds to 640`() {
+  @Test func `pauses between look-ups double from 10 seconds to 640`() {
     let rests = (1...9).map { ServiceTable.rest(afterFailures: $0).milliseconds / 1000 }
     #expect(rests == [10, 20, 40, 80, 160, 320, 640, 640, 640])
     #expect(ServiceTable.rest(afterFailures: .max).milliseconds == 640_000)

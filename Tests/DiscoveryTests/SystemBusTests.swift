@@ -40,7 +40,7 @@ import Testing
     return attempts
   }
 
-  @Test func `no attempt is made while the bus is absent`() throws {
+  @Test func `no connection is attempted while the bus is absent`() throws {
     let attempts = seek()
     defer { attempts.bus?.stop() }
     serve(loop, for: .milliseconds(400))
@@ -66,7 +66,7 @@ import Testing
     #expect(monotonicNow() - began >= .seconds(3))
   }
 
-  @Test func `a new socket ends the pause, other files beside it do not`() throws {
+  @Test func `a new socket ends the pause, and other files beside it do not`() throws {
     try makeSocket()
     let attempts = seek()
     defer { attempts.bus?.stop() }
@@ -81,7 +81,7 @@ import Testing
     #expect(monotonicNow() - began < .milliseconds(1500))
   }
 
-  @Test func `a connected bus is not tried until it is sought again`() throws {
+  @Test func `a connected bus is not tried until it is needed again`() throws {
     try makeSocket()
     var attempts = 0
     var connected: () -> Void = {}
