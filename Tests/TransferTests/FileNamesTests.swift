@@ -5,13 +5,13 @@ import Testing
 @Test(arguments: [
   "a", "foto.jpg", "…", ".hidden", "-", "a b", "日本語.txt", "...", "\\", String(repeating: "x", count: 255),
 ])
-func `a file name is legal`(name: String) { #expect(FileNames.isLegal(bytes(name))) }
+func `an ordinary file name is legal`(name: String) { #expect(FileNames.isLegal(bytes(name))) }
 
 @Test(arguments: [
   "", ".", "..", "/", "a/b", "/etc/passwd", "a\0", "a\nb", "\u{7f}", "\u{9b}2J", "\u{202e}gpj.exe", "\u{2028}",
   String(repeating: "x", count: 256),
 ])
-func `a possible path or a deceptive name is illegal`(name: String) { #expect(!FileNames.isLegal(bytes(name))) }
+func `a name that may be a path or deceive is illegal`(name: String) { #expect(!FileNames.isLegal(bytes(name))) }
 
 @Test(
   arguments: [
@@ -20,7 +20,7 @@ func `a possible path or a deceptive name is illegal`(name: String) { #expect(!F
   ] as [[UInt8]])
 func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!FileNames.isLegal(name)) }
 
-@Test func `a name that is taken gets a number before its extension`() {
+@Test func `a name in use gets a number before its extension`() {
   for (name, number, expected) in [
     ("foto.jpg", 1, "foto.jpg"), ("foto.jpg", 2, "foto-2.jpg"), ("foto.jpg", 999, "foto-999.jpg"),
     ("notes", 2, "notes-2"),
@@ -28,7 +28,7 @@ func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!FileNames.isLegal(n
   ] { #expect(FileNames.numbered(bytes(name), number) == bytes(expected)) }
 }
 
-@Test func `a long name is cut between characters and keeps its extension`() {
+@Test func `a long name is truncated between characters and keeps its extension`() {
   let name = bytes(String(repeating: "ä", count: 125) + ".jpg")
   #expect(name.count == 254)
   let second = FileNames.numbered(name, 2)
@@ -43,7 +43,7 @@ func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!FileNames.isLegal(n
   }
 }
 
-@Test func `the name of a partial is hashed when it is too long`() {
+@Test func `the name of a partial file is hashed if it is too long`() {
   let key = SHA256.digest([])
   let short = FileNames.partial(bytes("foto.jpg"), key)
   #expect(short == bytes(".foto.jpg.e3b0c44298fc1c149afbf4c8996fb924.causeway-part"))
@@ -53,7 +53,7 @@ func `a name is well-formed UTF-8`(name: [UInt8]) { #expect(!FileNames.isLegal(n
   #expect(!FileNames.isPartial(bytes("foto.jpg")) && !FileNames.isPartial(bytes(".causeway-part")))
 }
 
-@Test func `an explanation fits its record`() {
+@Test func `an explanation has at most 200 bytes and no control characters`() {
   #expect(FileNames.explanation(bytes("no")) == bytes("no"))
   let long = FileNames.explanation(bytes(String(repeating: "ä", count: 150) + "x"))
   #expect(long.count == 200)

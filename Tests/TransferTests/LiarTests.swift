@@ -79,7 +79,7 @@ private func hears(_ records: [Record], _ fault: TransferError) throws {
   #expect(exchange.received == .broken(.manifestLength))
 }
 
-@Test func `a stream that ends early is no success`() throws {
+@Test func `a stream that ends early is not a success`() throws {
   var exchange = try accepted()
   var isWhole = exchange.receiver.streamFinished()
   #expect(!isWhole)

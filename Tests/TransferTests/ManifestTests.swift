@@ -70,8 +70,9 @@ private func read(
     [("a", nil), ("b", 1), ("a/b", 1)],
     [("a", nil), ("a/b/c", 1)], [("ab", nil), ("ab/x", 1), ("abc/x", 1)],
   ] as [[(path: String, size: UInt64?)]])
-func `a path twice, out of order, below a file or without its folder is refused`(list: [(path: String, size: UInt64?)])
-{
+func `a path that occurs twice, out of order, below a file or without its folder is refused`(
+  list: [(path: String, size: UInt64?)]
+) {
   let files = UInt32(list.count { $0.size != nil })
   #expect(throws: TransferError.path) {
     try read(written(list), entries: UInt32(list.count), files: files, bytes: list.reduce(0) { $0 + ($1.size ?? 0) })
@@ -81,7 +82,7 @@ func `a path twice, out of order, below a file or without its folder is refused`
 @Test(arguments: [
   "../x", "a/../b", "/etc/passwd", "a//b", ".", "a/.", "a\0b", "a\nb", String(repeating: "x", count: 256),
 ])
-func `a path that leads out or is no path is refused`(path: String) {
+func `a path that leads out of the folder, or is no path, is refused`(path: String) {
   #expect(throws: TransferError.self) { try read(written([(path: path, size: 1)]), entries: 1, files: 1, bytes: 1) }
 }
 

@@ -30,13 +30,13 @@ private final class Receiver {
 }
 
 @Suite struct PlacesTests {
-  @Test func `a single sender gets all places and no more`() {
+  @Test func `a single sender gets all slots and no more`() {
     let receiver = Receiver(15)
     for _ in 0..<15 { #expect(receiver.take("a").isTaken) }
     #expect(!receiver.take("a").isTaken)
   }
 
-  @Test func `the sender with the most gives way until another has as many`() {
+  @Test func `the sender with the most slots loses them one by one until another has as many`() {
     let receiver = Receiver(15)
     for _ in 0..<15 { receiver.take("a") }
     for _ in 0..<20 { receiver.take("b") }
@@ -45,7 +45,7 @@ private final class Receiver {
     #expect(receiver.count("a") == 5 && receiver.count("b") == 5 && receiver.count("c") == 5)
   }
 
-  @Test func `a transfer stalled for ten seconds gives way to another sender, not to its own`() {
+  @Test func `a transfer stalled for ten seconds is evicted for another sender, but not for its own`() {
     let receiver = Receiver(2)
     receiver.take("a")
     receiver.take("b")
@@ -67,7 +67,7 @@ private final class Receiver {
     #expect(receiver.entries.filter { $0.sender == "a" }.map { $0.stillMilliseconds } == [5_000, 1_000])
   }
 
-  @Test func `untrusted senders leave a quarter of the places and give way to trusted ones`() {
+  @Test func `untrusted senders leave a quarter of the slots, and are evicted for trusted ones`() {
     let receiver = Receiver(16)
     for stranger in "abcdefghijklmnop" { receiver.take(stranger, isTrusted: false) }
     #expect(receiver.entries.count == 12)
@@ -77,7 +77,7 @@ private final class Receiver {
     #expect(!receiver.take("a", isTrusted: false).isTaken)
   }
 
-  @Test func `a transfer that cannot give way stays`() {
+  @Test func `a transfer that cannot be evicted stays`() {
     let receiver = Receiver(2)
     for _ in 0..<2 { receiver.take("a") }
     for index in 0..<2 { receiver.entries[index].mayYield = false }

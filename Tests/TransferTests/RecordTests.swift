@@ -68,7 +68,7 @@ private func read(_ bytes: [UInt8]) throws(TransferError) -> Record? {
   }
 }
 
-@Test func `every prefix and every change of one byte is read or refused`() throws {
+@Test func `a record that is truncated or has a byte changed is decoded or refused`() throws {
   for (record, _) in golden {
     let encoded = record.encoded
     for end in encoded.indices { #expect(try read(Array(encoded[..<end])) == nil) }

@@ -46,7 +46,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(exchange.moved == exchange.source[0].count)
 }
 
-@Test func `a restarted sender compares and continues`() throws {
+@Test func `a restarted sender compares leaves and continues`() throws {
   var exchange = try broken(content(3), after: 2_500_000)
   exchange.sender = TransferSender(exchange.sender.manifest)
   exchange.run()
@@ -102,7 +102,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(Array(exchange.journal.prefix(40)) == PartialJournal.header(exchange.sender.manifest.digest))
 }
 
-@Test func `a placed file is not sent again after a restart`() throws {
+@Test func `a completed file is not sent again after a restart`() throws {
   var exchange = try Exchange(content(1, and: 1))
   exchange.run()
   #expect(exchange.sent == .complete([.stored]))
@@ -146,7 +146,7 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
     PartialJournal.bytesHeld([leaf(0, 0, 10), leaf(1, 0, 20), leaf(1, 1, 30), .truncated(file: 1, leaves: 1)]) == 30)
 }
 
-@Test func `a journal that truncates after a short leaf does no harm`() throws {
+@Test func `a journal that truncates a file after a short leaf does not stop the transfer`() throws {
   var exchange = try Exchange([1, 2, 3])
   let leaf = PartialJournal.Entry.leaf(file: 0, leaf: 0, bytes: 3, SHA256.digest([]))
   let next = PartialJournal.Entry.leaf(file: 0, leaf: 1, bytes: 3, SHA256.digest([]))

@@ -31,11 +31,11 @@ private let examples: [(message: [UInt8], digest: String)] = [
   ),
 ]
 
-@Test func `the examples of FIPS 180-4 have their digests`() {
+@Test func `the examples of FIPS 180-4 yield their digests`() {
   for (message, digest) in examples { #expect(hex(SHA256.digest(message).bytes) == digest) }
 }
 
-@Test func `messages of all lengths around a block match another implementation`() {
+@Test func `messages of all lengths around a block size match another implementation`() {
   var all = SHA256()
   for count in 0..<300 {
     all.update(SHA256.digest((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) }).bytes)
@@ -56,7 +56,7 @@ private let examples: [(message: [UInt8], digest: String)] = [
   }
 }
 
-@Test func `a digest is its 32 bytes`() {
+@Test func `a digest has 32 bytes`() {
   let digest = SHA256.digest(bytes("abc"))
   #expect(Digest(digest.bytes[...]) == digest)
   #expect(Digest(digest.bytes.dropFirst()) == nil)

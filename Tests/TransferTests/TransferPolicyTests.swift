@@ -8,7 +8,7 @@ import Testing
   #expect((0..<6).map { _ in policy.pathFailed(bytesSent: 0) } == pauses)
 }
 
-@Test func `an attempt that sent something starts the pauses and attempts again`() {
+@Test func `an attempt that sent data resets the pauses and the number of attempts`() {
   var policy = SenderPolicy()
   for _ in 1..<TransferLimits.attemptsMax { #expect(policy.pathFailed(bytesSent: 0) != .giveUp) }
   #expect(policy.pathFailed(bytesSent: 1) == .retry(afterMilliseconds: 200))
@@ -16,7 +16,7 @@ import Testing
   #expect(policy.pathFailed(bytesSent: 1) == .giveUp)
 }
 
-@Test func `a refused offer is repeated for the time of a turn`() {
+@Test func `a refused offer is repeated for 30 seconds`() {
   var policy = SenderPolicy()
   #expect(policy.refused(random: 0, nowMilliseconds: 1_000) == .retry(afterMilliseconds: 250))
   #expect(policy.isRefused)
@@ -24,7 +24,7 @@ import Testing
   #expect(policy.refused(random: 0, nowMilliseconds: 31_000) == .giveUp)
 }
 
-@Test func `a failed path between refusals begins another turn`() {
+@Test func `a failed path between refusals starts the 30 seconds again`() {
   var policy = SenderPolicy()
   _ = policy.refused(random: 0, nowMilliseconds: 0)
   _ = policy.pathFailed(bytesSent: 0)

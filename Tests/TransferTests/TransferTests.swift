@@ -92,7 +92,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.sent == .cancelledByPeer(.storageFull, text: bytes("full")))
 }
 
-@Test func `an unreadable file is not sent, and its folder waits for it`() throws {
+@Test func `an unreadable file is not sent, and its folder stays incomplete`() throws {
   var exchange = try Exchange(
     [entry("in", nil), entry("in/a", 3), entry("in/b", 3), entry("z", 1)], [[1, 2, 3], [4, 5, 6], [7]])
   exchange.unreadable = [1]
@@ -115,7 +115,7 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.sent == .complete([.notSent]) && exchange.placed == [])
 }
 
-@Test func `65,536 files are one offer`() throws {
+@Test func `an offer may contain 65,536 files`() throws {
   let count = 65_536
   var exchange = try Exchange(
     (0..<count).map { entry("\($0)", 0) }, Array(repeating: [], count: count))

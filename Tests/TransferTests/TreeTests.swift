@@ -27,7 +27,7 @@ private let pattern = (0..<2_621_440).map { UInt8(truncatingIfNeeded: $0 &* 31 &
   }
 }
 
-@Test func `a file is hashed in leaves of 1 MiB, whatever its pieces`() {
+@Test func `a file is hashed in leaves of 1 MiB, whatever the size of its pieces`() {
   var whole = Tree(), pieces = Tree()
   whole.append(pattern)
   for start in stride(from: 0, to: pattern.count, by: 300_007) {
@@ -39,7 +39,7 @@ private let pattern = (0..<2_621_440).map { UInt8(truncatingIfNeeded: $0 &* 31 &
   #expect(whole.allLeaves[2] == Tree.leaf(pattern[2_097_152...]))
 }
 
-@Test func `a tree is truncated to whole leaves and continues from there`() {
+@Test func `a tree is truncated to complete leaves and continues from there`() {
   var tree = Tree()
   tree.append(pattern)
   let root = tree.root
