@@ -13,7 +13,7 @@ private func begun() -> Pair {
 }
 
 @Suite struct ParkedTests {
-  @Test func `the time in which the link is parked does not end a handshake`() {
+  @Test func `the time in which a link is parked does not count against a handshake`() {
     let pair = begun()
     pair.client.seal.setParked(true, now: pair.now)
     pair.pass(.seconds(50))
@@ -26,7 +26,7 @@ private func begun() -> Pair {
     #expect(pair.client.events.first == .failed(.timedOut))
   }
 
-  @Test func `nothing is sent again while the link is parked, and then as if no time had passed`() {
+  @Test func `retransmissions pause while the link is parked and continue with their remaining time`() {
     let pair = begun()
     var sent: [Instant] = []
     pair.onTheWay = { [unowned pair] isFromClient, _, _ in
@@ -43,7 +43,7 @@ private func begun() -> Pair {
     #expect(sent == [resumed + .milliseconds(500)])
   }
 
-  @Test func `a handshake whose link was parked goes on`() {
+  @Test func `a handshake whose link was parked continues`() {
     let pair = begun()
     pair.client.seal.setParked(true, now: pair.now)
     pair.pass(.seconds(100))
@@ -62,7 +62,7 @@ private func begun() -> Pair {
     #expect(pair.client.events.first == .failed(.timedOut))
   }
 
-  @Test func `a handshake whose link is parked gives way to one that needs its slot`() {
+  @Test func `a handshake whose link is parked is evicted for a handshake that needs its slot`() {
     let pair = begun()
     pair.client.seal.setParked(true, now: pair.now)
     #expect(pair.client.seal.isHandshakeOverdue(now: pair.now + SealLimits.claimTime))

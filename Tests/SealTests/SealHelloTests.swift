@@ -14,7 +14,7 @@ private let hello = SealHello(
   yourFlags: TopologyFlags(rawValue: 2), ownEpoch: 0x7_0000_0001, yourEpoch: 0x9_aabb_ccdd,
   channelEpoch: 0x7_0000_0003)
 
-@Test func `a sealed hello is written byte for byte as the protocol says`() throws {
+@Test func `a sealed hello is encoded byte for byte as the protocol specifies`() throws {
   #expect(written(hello) == golden)
   #expect(try SealHello(golden.span.bytes) == hello)
 }
@@ -27,7 +27,7 @@ private let hello = SealHello(
   for count in 24..<32 { #expect(try SealHello([UInt8](golden[..<count]).span.bytes) == short) }
 }
 
-@Test func `a sealed hello says what its node reads`() throws {
+@Test func `a sealed hello states the optional features that its node supports`() throws {
   var silent = hello
   silent.readsJoined = false
   silent.readsBusy = false
@@ -43,12 +43,12 @@ private let hello = SealHello(
   #expect(throws: FrameError.malformed) { try SealHello(bytes.span.bytes) }
 }
 
-@Test func `bytes behind a sealed hello are a later versions`() throws {
+@Test func `bytes after a sealed hello are ignored, for later versions`() throws {
   let longer = golden + [1, 2, 3]
   #expect(try SealHello(longer.span.bytes) == hello)
 }
 
-@Test func `a sealed hello that is short or uses reserved bits is refused`() {
+@Test func `a sealed hello that is truncated or uses reserved bits is refused`() {
   for count in 0..<24 {
     let short = [UInt8](golden[..<count])
     #expect(throws: FrameError.truncated) { try SealHello(short.span.bytes) }
@@ -59,14 +59,14 @@ private let hello = SealHello(
   }
 }
 
-@Test func `another version or an unknown refusal is a refusal`() throws {
+@Test func `another version or an unknown refusal code counts as a refusal by version`() throws {
   let later = golden.with { $0[0] = 2 }
   #expect(try SealHello(later.span.bytes).refusal == .version)
   let unknown = golden.with { $0[2] = 77 }
   #expect(try SealHello(unknown.span.bytes).refusal == .version)
 }
 
-@Test func `every refusal has its number`() {
+@Test func `every refusal has its documented number`() {
   #expect(SealRefusal.preferences.rawValue == 1 && SealRefusal.contradiction.rawValue == 2)
   #expect(
     SealRefusal.rejected.rawValue == 3 && SealRefusal.undecided.rawValue == 4 && SealRefusal.version.rawValue == 5)

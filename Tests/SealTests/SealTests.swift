@@ -6,7 +6,7 @@ import Testing
 import TestSupport
 
 @Suite struct SealTests {
-  @Test func `a client with something to say opens a seal and both ends talk`() throws {
+  @Test func `a client with data begins a session, and both ends exchange messages`() throws {
     let pair = try Pair.open()
     pair.say([1, 2, 3], from: pair.client)
     pair.say([4], from: pair.server)
@@ -14,7 +14,7 @@ import TestSupport
     #expect(pair.client.events == [.opened(milliseconds: 0)] && pair.server.events == [.opened(milliseconds: 0)])
   }
 
-  @Test func `each end hears the channel epoch of the other`() {
+  @Test func `each end receives the channel epoch of the other`() {
     let pair = Pair()
     pair.server.seal.channelEpoch += 2
     pair.client.seal.isWanted = true
@@ -22,7 +22,7 @@ import TestSupport
     #expect(pair.client.channelEpochHeard == 11 && pair.server.channelEpochHeard == 5)
   }
 
-  @Test func `nothing happens while nobody has anything to say`() {
+  @Test func `no session begins while neither end has data to send`() {
     let pair = Pair()
     pair.pass(.seconds(100))
     #expect(!pair.areOpen && pair.client.cryptography.sessionCount == 0)
@@ -31,7 +31,7 @@ import TestSupport
 
   /// The client has proved its key, but its sealed hello, which accepts the server, has not arrived. Until then the
   /// server opens no other record.
-  @Test func `nothing is opened before the other ends hello`() throws {
+  @Test func `a server opens no session before the client's hello`() throws {
     let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
     let now = Instant.zero + .seconds(1000)
     let server = Seal(
@@ -72,7 +72,7 @@ import TestSupport
   }
 
   @Test(arguments: [true, false])
-  func `an attempt to begin a session that nobody answers is known at once, and until it is answered`(isClient: Bool) {
+  func `an unanswered attempt is reported at once, until an answer arrives`(isClient: Bool) {
     let pair = Pair()
     let end = isClient ? pair.client : pair.server
     let began = pair.now
@@ -89,7 +89,7 @@ import TestSupport
     #expect(pair.areOpen && end.seal.unanswered?.since == nil)
   }
 
-  @Test func `a cookie is no answer to an attempt to begin a session`() {
+  @Test func `a cookie does not count as an answer to an attempt`() {
     let pair = Pair()
     var answers = 0
     pair.onTheWay = { isFromClient, _, payload in
@@ -101,14 +101,14 @@ import TestSupport
     #expect(answers > 1 && !pair.areOpen && pair.client.seal.unanswered != nil)
   }
 
-  @Test func `a server with something to say asks`() {
+  @Test func `a server with data requests a session`() {
     let pair = Pair()
     pair.server.seal.isWanted = true
     pair.settle()
     #expect(pair.areOpen)
   }
 
-  @Test func `an idle seal sets no deadline before its keys are old`() throws {
+  @Test func `an idle session sets no deadline before its keys are old`() throws {
     let pair = try Pair.open()
     pair.pass(.seconds(60))
     let deadline = pair.client.seal.nextDeadline(hasRoute: true)
@@ -116,7 +116,7 @@ import TestSupport
   }
 
   @Test(arguments: 1...50)
-  func `it opens over a path that loses a fifth`(seed: UInt64) {
+  func `a session opens over a path that loses a fifth of its frames`(seed: UInt64) {
     let pair = Pair(seed: seed)
     pair.lossPerThousand = 200
     pair.server.seal.isWanted = seed % 2 == 0
@@ -130,7 +130,7 @@ import TestSupport
     #expect(pair.server.received.last == [1] && pair.client.received.last == [2])
   }
 
-  @Test func `a client that gave up begins anew with a server that had done its part`() {
+  @Test func `a client that gave up begins again with a server that had finished its part`() {
     var frames = 0, lastFrame = Int.max
     func pair() -> Pair {
       let pair = Pair()
@@ -169,7 +169,7 @@ import TestSupport
     #expect(pair.server.seal.obstacle?.reason == .failed(.timedOut))
   }
 
-  @Test func `the other end learns that its session was given up for another peer, and may come back`() throws {
+  @Test func `the other end is notified that its session was ended for another peer, and may return`() throws {
     let pair = try Pair.open()
     var buffer = [UInt8](repeating: 0, count: 2_048)
     let frame = buffer.withUnsafeMutableBytes { pair.server.seal.end(.busy, into: $0, now: pair.now) }
@@ -185,7 +185,7 @@ import TestSupport
     #expect(pair.client.seal.nextDeadline(hasRoute: true) <= pair.now + SealLimits.busyPauseMax)
   }
 
-  @Test func `without a place for a handshake a seal tries again after four seconds at most`() {
+  @Test func `a peer without a slot for a handshake retries at intervals of at most four seconds`() {
     let pair = Pair()
     pair.client.seal.isWanted = true
     for _ in 0..<8 {
@@ -198,7 +198,7 @@ import TestSupport
     }
   }
 
-  @Test func `without an answer it tries again and waits longer each time`() {
+  @Test func `an unanswered attempt is repeated at growing intervals`() {
     let pair = Pair()
     var count = 0
     pair.onTheWay = { _, _, _ in
@@ -214,7 +214,7 @@ import TestSupport
     #expect(pair.areOpen)
   }
 
-  @Test func `the server makes nothing for a hello without cookie`() {
+  @Test func `the server keeps no state for a hello without a cookie`() {
     let pair = Pair()
     // The answer to the hello never arrives, as if the hello had a false source.
     pair.onTheWay = { fromClient, _, payload in fromClient ? payload : nil }
@@ -223,7 +223,7 @@ import TestSupport
     #expect(pair.server.cryptography.sessionCount == 0 && !pair.server.seal.isHandshaking)
   }
 
-  @Test func `what is altered or replayed on the way is dropped and the seal holds`() throws {
+  @Test func `altered or replayed records are dropped, and the session continues`() throws {
     let pair = try Pair.open()
     var kept: [[UInt8]] = []
     pair.onTheWay = { _, _, payload in
@@ -243,7 +243,7 @@ import TestSupport
     #expect(pair.server.received.last == [11] && pair.client.cryptography.sessionCount == 1)
   }
 
-  @Test func `records that overtake each other are all opened`() throws {
+  @Test func `records that arrive out of order are all decrypted`() throws {
     let pair = try Pair.open()
     var kept: [[UInt8]] = []
     pair.onTheWay = { _, _, payload in
@@ -256,7 +256,7 @@ import TestSupport
     #expect(pair.server.received == (0..<30 as Range<UInt8>).reversed().map { [$0] })
   }
 
-  @Test func `a preference or capability that was flipped on the way ends in refusal`() {
+  @Test func `a preference or capability that was altered in transit causes a refusal`() {
     // In the first case the client received altered flags of the server. In the second case the server received altered
     // flags of the client.
     for (clientSeen, serverSeen) in [(required, optional), (TopologyFlags(rawValue: 0), required)] {
@@ -272,14 +272,14 @@ import TestSupport
     }
   }
 
-  @Test func `another epoch inside than outside is refused`() {
+  @Test func `a different epoch inside and outside of the encryption is refused`() {
     let pair = Pair(epochs: (5, 9), known: (5, 8))
     pair.client.seal.isWanted = true
     pair.pass(.seconds(1))
     #expect(!pair.client.seal.isOpen && pair.client.seal.refusal == .contradiction)
   }
 
-  @Test func `keys are renewed when they have carried enough`() throws {
+  @Test func `keys are renewed after a number of records`() throws {
     var lifetime = SessionLifetime()
     lifetime.recordsMax = 100
     let pair = try Pair.open(lifetime)
@@ -301,7 +301,7 @@ import TestSupport
     #expect(pair.client.events.count == 4 && pair.areOpen)
   }
 
-  @Test func `what was sealed before a renewal is still opened afterwards`() throws {
+  @Test func `a record that was encrypted before a renewal is still decrypted afterwards`() throws {
     var lifetime = SessionLifetime()
     lifetime.age = .seconds(100)
     let pair = try Pair.open(lifetime)
@@ -319,7 +319,7 @@ import TestSupport
     #expect(pair.client.received == [[7]])
   }
 
-  @Test func `a renewal that fails leaves the old keys in use`() throws {
+  @Test func `a failed renewal leaves the old keys in use`() throws {
     var lifetime = SessionLifetime()
     lifetime.age = .seconds(100)
     let pair = try Pair.open(lifetime)
@@ -330,7 +330,7 @@ import TestSupport
     #expect(pair.server.received == [[1]] && pair.client.received == [[2]])
   }
 
-  @Test func `a seal that the other end has forgotten is made anew`() throws {
+  @Test func `a session that the other end has lost is established again`() throws {
     for clientForgets in [false, true] {
       let pair = try Pair.open()
       pair.pass(.seconds(10))
@@ -347,7 +347,7 @@ import TestSupport
     }
   }
 
-  @Test func `asking for a session does not disturb one that works`() throws {
+  @Test func `a request for a session does not disturb a working one`() throws {
     let pair = try Pair.open()
     pair.say([1], from: pair.server)
     for _ in 0..<100 {
@@ -357,7 +357,7 @@ import TestSupport
     #expect(pair.client.cryptography.sessionCount == 1)
   }
 
-  @Test func `a session is asked for once, and not while it works`() throws {
+  @Test func `a session is requested once, and not while it works`() throws {
     let pair = try Pair.open()
     pair.say([1], from: pair.server)
     #expect(!pair.client.seal.mayBeAsked(now: pair.now))
@@ -367,7 +367,7 @@ import TestSupport
     #expect(!pair.client.seal.mayBeAsked(now: pair.now))
   }
 
-  @Test func `a handshake gives way without progress, and when it takes long step by step`() {
+  @Test func `a handshake is overdue when it makes no progress, or takes too long in total`() {
     let pair = Pair()
     let seal = pair.server.seal
     let start = pair.now
@@ -382,7 +382,7 @@ import TestSupport
     #expect(seal.isHandshakeOverdue(now: start + SealLimits.wholeTime))
   }
 
-  @Test func `nothing flows before the application has decided`() {
+  @Test func `no message is exchanged before the application has decided`() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
     pair.pass(.seconds(20))
@@ -396,7 +396,7 @@ import TestSupport
     #expect(pair.areOpen)
   }
 
-  @Test func `a peer that the application rejects learns it`() {
+  @Test func `a peer that the application rejects is notified`() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
     pair.settle()
@@ -437,7 +437,7 @@ import TestSupport
     #expect(!pair.areOpen && pair.server.seal.refusal == .rejected && pair.client.seal.refusal == .rejected)
   }
 
-  @Test func `an application that does not decide has rejected`() {
+  @Test func `an application that does not decide in time rejects the peer`() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
     pair.pass(SealLimits.decisionTime * 2)
@@ -445,7 +445,7 @@ import TestSupport
     #expect(pair.client.events.contains(.refused(.undecided, byPeer: true)))
   }
 
-  @Test func `a renewal with the same chain is not decided again`() throws {
+  @Test func `a renewal with the same certificate chain requires no new decision`() throws {
     var lifetime = SessionLifetime()
     lifetime.age = .seconds(100)
     let pair = Pair(lifetime: lifetime, asks: true)
