@@ -47,7 +47,7 @@ import Trust
   }
 
   @Test(arguments: ["-tls1_2", "-tls1_3"])
-  func `certificates of the fleet are judged`(version: String) throws {
+  func `certificates are accepted or refused by their chain, dates and usage`(version: String) throws {
     try scratch.makeFleet()
     try scratch.certificate("expired", by: "intermediate", extensions: Scratch.node, to: "20270501000000Z")
     try scratch.certificate("early", by: "intermediate", extensions: Scratch.node, from: "20270701000000Z")
@@ -61,7 +61,7 @@ import Trust
     #expect(try outcome("node", chain: above, version: version, lists: ["list.crl"]) == .refused(.revoked))
   }
 
-  @Test func `an authority as a leaf is refused`() throws {
+  @Test func `the certificate of an authority is refused as that of a node`() throws {
     try scratch.makeFleet()
     try scratch.certificate(
       "issuing", by: "intermediate",
@@ -70,7 +70,7 @@ import Trust
   }
 
   @Test(arguments: [8, 20])
-  func `a chain is followed for eight intermediates and no further`(depth: Int) throws {
+  func `a chain has at most eight intermediates`(depth: Int) throws {
     try scratch.certificate("root", extensions: Scratch.authority)
     var chain: [String] = []
     var issuer = "root"
@@ -88,7 +88,7 @@ import Trust
     }
   }
 
-  @Test func `a64 kilobyte alternative name is refused`() throws {
+  @Test func `a 64 KB alternative name is refused`() throws {
     try scratch.certificate("root", extensions: Scratch.authority)
     let names = (0..<1100).map { "DNS:" + String(repeating: "a", count: 50) + "\($0 + 1000).example" }
     try scratch.certificate("fat", by: "root", extensions: "subjectAltName=" + names.joined(","))
@@ -99,7 +99,7 @@ import Trust
 
   /// The limit on names is necessary, because mbedTLS stores a list element for each name as long as the link exists.
   @Test(arguments: [200, 300])
-  func `a certificate of many names is refused`(count: Int) throws {
+  func `a certificate with too many names is refused`(count: Int) throws {
     try scratch.certificate("root", extensions: Scratch.authority)
     let names = (0..<count).map { "DNS:\($0)" }
     try scratch.certificate("many", by: "root", extensions: Scratch.node + "\nsubjectAltName=" + names.joined(","))
@@ -110,7 +110,7 @@ import Trust
     "-tls1_2 -cipher ECDHE-ECDSA-NULL-SHA:@SECLEVEL=0", "-tls1_2 -cipher aNULL:@SECLEVEL=0",
     "-tls1_2 -cipher eNULL:@SECLEVEL=0",
   ])
-  func `suites without encryption or identity are refused`(options: String) throws {
+  func `cipher suites without encryption or authentication are refused`(options: String) throws {
     let listener = try Listener()
     let openssl = try OpenSSL(scratch, "s_client -connect 127.0.0.1:\(listener.port) \(options)")
     defer { openssl.stop() }
@@ -120,7 +120,7 @@ import Trust
   }
 
   @Test(arguments: ["-tls1_2", "-tls1_3"])
-  func `a replayed session is no session`(version: String) throws {
+  func `a session is never resumed`(version: String) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let identity = try makeIdentity()
@@ -148,7 +148,7 @@ import Trust
     for output in outputs { #expect(output.contains("New, TLSv1") && !output.contains("Reused")) }
   }
 
-  @Test func `renegotiation is not done`() throws {
+  @Test func `renegotiation is refused`() throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let listener = try Listener()
@@ -167,7 +167,7 @@ import Trust
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `our own certificate without its key proves nothing`(version: TLSVersion) throws {
+  func `this node's certificate without its key proves nothing`(version: TLSVersion) throws {
     let ours = try makeIdentity(), thief = try makeIdentity()
     let stolen = try TLSConfiguration(key: thief.key, certificate: ours.certificate, role: .client, versionMax: version)
     let server = try End(ours, .server)
@@ -184,7 +184,7 @@ import Trust
     }
   }
 
-  @Test func `our own key is seen for what it is`() throws {
+  @Test func `a connection to this node's own key is recognised`() throws {
     let identity = try makeIdentity()
     let client = try End(identity, .client), server = try End(identity, .server)
     for _ in 0..<6 {
@@ -233,7 +233,7 @@ import Trust
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `nobody is established before the judge has spoken`(version: TLSVersion) throws {
+  func `no stream is established before the decision on the peer`(version: TLSVersion) throws {
     final class Never: PeerJudge {
       func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? { .unknownIssuer }
     }

@@ -23,7 +23,7 @@ struct BypassTests {
     }
   }
 
-  @Test func `a tag is compared whole`() {
+  @Test func `every byte of a tag is compared`() {
     let key = [UInt8](repeating: 7, count: HeaderAuthenticator.keyBytes)
     let head = [UInt8](repeating: 9, count: HeaderAuthenticator.headBytes)
     var tag = [UInt8](repeating: 0, count: HeaderAuthenticator.tagBytes)
@@ -38,7 +38,7 @@ struct BypassTests {
 
   /// The example in docs/protocol.md, “Worked example”, whose bytes were computed with Python's hmac and hashlib, and
   /// with OpenSSL.
-  @Test func `the bytes of the protocols example are written and read`() throws {
+  @Test func `the example of the protocol document is encoded and decoded`() throws {
     let keys = try bytes("43ec398b3b925fc6ded3b22725b4b92c366ea076789e5734c24686421790ee9a")
     let header = try bytes(
       "8125010f0200003602da26ad124273085fa15147be20a8f9b7d46c1930cf4440eb47a7ee215a5f04a84fda7300000004")
@@ -91,7 +91,7 @@ struct BypassTests {
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `sealed frames and TLS share the stream whatever the splits`(version: TLSVersion) throws {
+  func `sealed frames and TLS share the stream at any split`(version: TLSVersion) throws {
     let pair = try Pair.established(version, bypass: true)
     var expected: [[UInt8]] = []
     var text: [UInt8] = []
@@ -109,7 +109,7 @@ struct BypassTests {
     #expect(pair.server.plaintext == text)
   }
 
-  @Test func `the wire holds header sequence tag payload`() throws {
+  @Test func `a sealed frame is sent as header, sequence number, tag and payload`() throws {
     let pair = try Pair.established(bypass: true)
     let sealed = frame(payload: 5)
     for sequence in 1...3 as ClosedRange<UInt8> {
@@ -122,7 +122,7 @@ struct BypassTests {
     }
   }
 
-  @Test func `a frame that is queued where it stands is the same on the wire`() throws {
+  @Test func `a frame that is built in the queue has the same bytes`() throws {
     for count in [1, 16_640] {
       let pair = try Pair.established(bypass: true)
       let sealed = frame(payload: count)
@@ -140,7 +140,7 @@ struct BypassTests {
     }
   }
 
-  @Test func `there is no room for frames where none may be sealed or the queue is full`() throws {
+  @Test func `the stream has no room for sealed frames if they are not allowed or the queue is full`() throws {
     let pair = try Pair.established()
     #expect(pair.client.stream.roomForFrames(100) == nil)
     pair.client.stream.allowBypass()
@@ -159,7 +159,7 @@ struct BypassTests {
     #expect(pair.client.stream.state == .closed(.sealedForged))
   }
 
-  @Test func `every bit of header sequence and tag counts`() throws {
+  @Test func `a change of any bit of header, sequence number or tag is detected`() throws {
     // The bytes 0, 6 and 7 are left out: the type and the length. A change there alters the framing, so the frame is
     // refused earlier, or the stream waits for more bytes.
     for index in (1..<72) where index != 6 && index != 7 {
@@ -186,7 +186,7 @@ struct BypassTests {
     #expect(pair.server.stream.state == .closed(.sealedReplayed))
   }
 
-  @Test func `frames out of order are replays`() throws {
+  @Test func `a frame out of order counts as a replay`() throws {
     let pair = try Pair.established(bypass: true)
     #expect(pair.client.writeSealed(frame(payload: 5)))
     let first = pair.client.take()
@@ -197,14 +197,14 @@ struct BypassTests {
     #expect(pair.server.stream.state == .closed(.sealedReplayed))
   }
 
-  @Test func `a sealed frame before the handshake is refused`() throws {
+  @Test func `a sealed frame before the end of the handshake is refused`() throws {
     let server = try End(try makeIdentity(), .server)
     server.receive(frame(payload: 5) + [UInt8](repeating: 0, count: 24))
     #expect(server.stream.state == .closed(.sealedTooEarly))
     #expect(server.frames.isEmpty)
   }
 
-  @Test func `a sealed frame before it is allowed is refused`() throws {
+  @Test func `a sealed frame is refused until sealed frames are allowed`() throws {
     let pair = try Pair.established()
     #expect(!pair.client.writeSealed(frame(payload: 5)))
     pair.client.stream.allowBypass()
@@ -215,14 +215,14 @@ struct BypassTests {
     #expect(pair.server.frames.isEmpty)
   }
 
-  @Test func `allowing the bypass before establishment does nothing`() throws {
+  @Test func `sealed frames cannot be allowed before the handshake has ended`() throws {
     let pair = try Pair()
     pair.client.stream.allowBypass()
     #expect(!pair.client.stream.isBypassAllowed)
     #expect(pair.client.stream.state == .handshaking)
   }
 
-  @Test func `the bypass may be allowed while input is delivered`() throws {
+  @Test func `sealed frames may be allowed while input is delivered`() throws {
     let pair = try Pair.established()
     let server = pair.server
     pair.client.stream.allowBypass()

@@ -77,7 +77,7 @@ import Testing
     #expect(try checks(["deep"] + (1...8).reversed().map { "ca\($0)" }) == 8)
   }
 
-  @Test func `a key over an unsupported curve counts as a wrong one`() throws {
+  @Test func `a signature by a key on an unsupported curve counts as wrong`() throws {
     for (curve, count) in [("P-256", 1), ("P-384", 1), ("P-521", 1), ("brainpoolP512r1", 0)] as [(String, UInt32)] {
       try scratch.certificate("ca-\(curve)", extensions: Scratch.authority, algorithm: curve)
       try scratch.certificate("leaf-\(curve)", by: "ca-\(curve)", extensions: Scratch.node)

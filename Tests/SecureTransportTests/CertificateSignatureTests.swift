@@ -51,25 +51,25 @@ import Testing
     return mbedtls_pk_verify(&key, hash, digest, count, signature, signature.count) == 0
   }
 
-  @Test func `the vectors of the standard are genuine`() {
+  @Test func `the test vectors of the standard are verified`() {
     #expect(verify(Self.sha256) && !verify(Self.sha256, of: "test"))
   }
 
-  @Test func `of a long hash the first32 bytes count`() {
+  @Test func `only the first 32 bytes of a long hash are verified`() {
     let signature = Self.der(
       "8496a60b5e9b47c825488827e0495b0e3fa109ec4568fd3f8d1097678eb97f00",
       "2362ab1adbe2b8adf9cb9edab740ea6049c028114f2460f96554f61fae3302fe")
     #expect(verify(signature, MBEDTLS_MD_SHA512) && !verify(signature))
   }
 
-  @Test func `a short hash is verified too`() {
+  @Test func `a signature over a short hash is verified`() {
     let signature = Self.der(
       "61340c88c3aaebeb4f6d667f672ca9759a6ccaa9fa8811313039ee4a35471d32",
       "6d7f147dac089441bb2e2fe8f7a3fa264b9c475098fdcf6e00d7c996e1b8b7eb")
     #expect(verify(signature, MBEDTLS_MD_SHA1) && !verify(signature))
   }
 
-  @Test func `every byte counts`() {
+  @Test func `a signature with any byte changed is refused`() {
     for index in Self.sha256.indices {
       var signature = Self.sha256
       signature[index] ^= 1
@@ -77,12 +77,12 @@ import Testing
     }
   }
 
-  @Test func `a signature that is cut or goes on is refused`() {
+  @Test func `a truncated or extended signature is refused`() {
     for count in 0..<Self.sha256.count { #expect(!verify(Array(Self.sha256[..<count])), "\(count) bytes") }
     #expect(!verify(Self.sha256 + [0]))
   }
 
-  @Test func `numbers outside the range are refused`() {
+  @Test func `signature values outside the range are refused`() {
     for (r, s) in [("00", "01"), ("01", "00"), (Self.order, "01"), ("01", Self.order), (Self.order + "00", "01")] {
       #expect(!verify(Self.der(r, s)), "\(r) \(s)")
     }

@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `a client of open SSL proves its key to us and talks sealed`() throws {
+  @Test func `an OpenSSL client proves its key and exchanges encrypted messages`() throws {
     let identity = try makeIdentity()
     let peer = try makePeer(below: true, identity)
     let socket = try Datagrams()
@@ -71,7 +71,7 @@ import Testing
     #expect(openssl.output.contains(cmbedtls_is_better_at_aes() ? "AES256-GCM" : "POLY1305"))
   }
 
-  @Test func `a server of open SSL proves its key to us and talks sealed`() throws {
+  @Test func `an OpenSSL server proves its key and exchanges encrypted messages`() throws {
     let identity = try makeIdentity()
     let peer = try makePeer(below: false, identity)
     let socket = try Datagrams()

@@ -133,7 +133,7 @@ private func open(_ session: (any PeerSession)?, _ record: [UInt8]) -> [UInt8]? 
 }
 
 struct DatagramSessionTests {
-  @Test func `two nodes prove their keys and seal both ways`() throws {
+  @Test func `two nodes prove their keys and encrypt in both directions`() throws {
     let path = try Path.established()
     for count in [1, 64, 1000, 16_384] {
       let text = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
@@ -146,14 +146,14 @@ struct DatagramSessionTests {
     print("inner handshake: \(path.datagrams.count) datagrams, \(path.bytes) bytes")
   }
 
-  @Test func `sealing adds no more than its limit says`() throws {
+  @Test func `encryption adds at most the documented overhead`() throws {
     let path = try Path.established()
     let record = seal(path.client, [UInt8](repeating: 7, count: 100))
     #expect(record.count <= 100 + SealLimits.overheadBytesMax - 1)
     #expect(record.prefix(5) == [23, 0xFE, 0xFD, 0, 1])
   }
 
-  @Test func `the server makes nothing before the cookie comes back`() throws {
+  @Test func `the server keeps no state before the cookie is returned`() throws {
     let path = try Path()
     path.begin()
     let hello = try #require(path.take(path.client).first)
@@ -169,7 +169,7 @@ struct DatagramSessionTests {
     #expect(path.server != nil)
   }
 
-  @Test func `a hello copied endlessly causes eight retransmissions of the flight`() throws {
+  @Test func `a hello that is copied endlessly causes at most eight retransmissions`() throws {
     let path = try Path()
     path.begin()
     let first = try #require(path.take(path.client).first)
@@ -191,7 +191,7 @@ struct DatagramSessionTests {
     #expect(repeats == DTLSSession.repeatsMax && path.server?.state == .handshaking)
   }
 
-  @Test func `a cookie is good for one pair of lives and for two minutes at most`() throws {
+  @Test func `a cookie is valid for one pair of epochs and for at most two minutes`() throws {
     let cookies = try HelloCookies()
     let path = try Path()
     let cookie = cookies.make(path.serverName, now: path.now)
@@ -206,7 +206,7 @@ struct DatagramSessionTests {
   }
 
   @Test(arguments: 1...8)
-  func `a handshake completes over a path that loses a fifth`(seed: UInt64) throws {
+  func `a handshake completes over a path that loses a fifth of its frames`(seed: UInt64) throws {
     let path = try Path(seed: seed)
     path.lossPerThousand = 200
     path.begin()
@@ -218,7 +218,7 @@ struct DatagramSessionTests {
     print("20 % loss, seed \(seed): \((path.now - (.zero + .seconds(1000))).milliseconds) ms, \(path.bytes) bytes")
   }
 
-  @Test func `a long chain travels in pieces`() throws {
+  @Test func `a long certificate chain is sent in pieces`() throws {
     let scratch = Scratch()
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     try scratch.openssl("req -new -x509 -key node.key -out node.crt -subj /CN=leaf -days 1")
@@ -236,7 +236,7 @@ struct DatagramSessionTests {
     #expect(Set([path.client?.peerChain.count, path.server?.peerChain.count]) == [1, 9])
   }
 
-  @Test func `another key than the one meant is refused by either end`() throws {
+  @Test func `a key other than the expected one is refused by either end`() throws {
     let path = try Path()
     let stranger = try makeIdentity()
     let impostor = try DTLSSessions(stranger)
@@ -256,7 +256,7 @@ struct DatagramSessionTests {
     #expect(path.server?.state == .failed(.wrongIdentity))
   }
 
-  @Test func `a record is opened once in whatever order and never altered`() throws {
+  @Test func `a record is decrypted once, in any order, and never if it was altered`() throws {
     let path = try Path.established()
     let records = (0..<20).map { seal(path.client, [UInt8($0)]) }
     for index in [3, 0, 7, 1, 19, 2] { #expect(open(path.server, records[index]) == [UInt8(index)]) }
@@ -273,7 +273,7 @@ struct DatagramSessionTests {
     #expect(open(path.server, victim) == [5])
   }
 
-  @Test func `a record of another session is not opened`() throws {
+  @Test func `a record of another session is not decrypted`() throws {
     let path = try Path.established()
     let former = seal(path.client, [1])
     path.begin()
@@ -283,7 +283,7 @@ struct DatagramSessionTests {
     #expect(open(path.server, seal(path.client, [2])) == [2])
   }
 
-  @Test func `what was said in the handshake does not touch an established session`() throws {
+  @Test func `messages of the handshake do not affect an established session`() throws {
     let path = try Path.established()
     for datagram in path.datagrams {
       path.server?.receiveHandshake(datagram.span.bytes, now: path.now)
@@ -297,7 +297,7 @@ struct DatagramSessionTests {
     #expect(open(path.client, seal(path.server, [2])) == [2])
   }
 
-  @Test func `every prefix and every changed byte of a handshake is survived`() throws {
+  @Test func `every truncated and every altered handshake message is handled`() throws {
     let good = try Path.established()
     let path = try Path()
     for datagram in good.datagrams {
@@ -319,7 +319,7 @@ struct DatagramSessionTests {
     }
   }
 
-  @Test func `a node that falls silent is given up`() throws {
+  @Test func `a handshake with a node that becomes silent times out`() throws {
     let path = try Path()
     path.lossPerThousand = 1000
     path.begin()
@@ -338,7 +338,7 @@ struct DatagramSessionTests {
     return try #require(path.take(path.client).first)
   }
 
-  @Test func `a client is notified if there is no place for its hello`() throws {
+  @Test func `a client is notified if no slot is free for its hello`() throws {
     let path = try Path()
     let hello = try secondHello(path)
     var reply = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
@@ -386,7 +386,7 @@ struct DatagramSessionTests {
     #expect(try #require(path.server?.progress) > before && path.server?.state == .established)
   }
 
-  @Test func `nothing said is readable on the way`() throws {
+  @Test func `no plaintext is visible in a record`() throws {
     let path = try Path.established()
     let canary = Array("the canary sings at noon".utf8)
     let record = seal(path.client, [32] + canary)
@@ -396,7 +396,7 @@ struct DatagramSessionTests {
 }
 
 struct SealOverDatagramSessionsTests {
-  @Test func `the whole seal works over DTLS`() throws {
+  @Test func `a session of the module Seal works over DTLS`() throws {
     let path = try Path()
     let flags = TopologyFlags(relays: false, encryption: .required)
     let client = Seal(

@@ -11,7 +11,7 @@ import Testing
   let scratch = Scratch()
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `s client with a self signed certificate talks to us`(version: TLSVersion) throws {
+  func `an OpenSSL client with a self-signed certificate is accepted`(version: TLSVersion) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let identity = try makeIdentity()
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `we talk to a server of open SSL`(version: TLSVersion) throws {
+  func `a client connects to an OpenSSL server`(version: TLSVersion) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let identity = try makeIdentity()
@@ -66,19 +66,19 @@ import Testing
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `a client without certificate is refused`(version: TLSVersion) throws {
+  func `a client without a certificate is refused`(version: TLSVersion) throws {
     #expect(try refusal("\(flag(version))") == .noPeerCertificate)
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `a client with an r s a certificate is refused`(version: TLSVersion) throws {
+  func `a client with an RSA certificate is refused`(version: TLSVersion) throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout peer.key -out peer.crt -subj /CN=rsa -days 1")
     // An RSA certificate does not match the server's request, so OpenSSL sends an empty certificate message.
     #expect(try refusal("-cert peer.crt -key peer.key \(flag(version))") == .noPeerCertificate)
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `a p256 key in another encoding is refused`(version: TLSVersion) throws {
+  func `a P-256 key in compressed form is refused`(version: TLSVersion) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out plain.key")
     try scratch.openssl("ec -in plain.key -conv_form compressed -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=compressed -days 1")
@@ -90,7 +90,9 @@ import Testing
     (TLSVersion.tls13, "none", 116), (.tls13, "rsa", 116), (.tls13, "compressed", 43), (.tls12, "none", 40),
     (.tls12, "rsa", 40), (.tls12, "compressed", 43),
   ])
-  func `a client is told what its certificate lacks`(version: TLSVersion, certificate: String, alert: Int) throws {
+  func `a refused client receives an alert about its certificate`(version: TLSVersion, certificate: String, alert: Int)
+    throws
+  {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout rsa.key -out rsa.crt -subj /CN=rsa -days 1")
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out plain.key")
     try scratch.openssl("ec -in plain.key -conv_form compressed -out compressed.key")
@@ -101,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: ["tls1", "tls1_1"])
-  func `older versions are refused`(version: String) throws {
+  func `older TLS versions are refused`(version: String) throws {
     let end = try refusal("-\(version) -cipher ALL:@SECLEVEL=0")
     #expect(end == .library(code: MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION))
   }
@@ -111,7 +113,7 @@ import Testing
     "-tls1_2 -cipher AES128-GCM-SHA256", "-tls1_2 -cipher aNULL:@SECLEVEL=0", "-tls1_2 -groups P-384",
     "-tls1_3 -groups P-384",
   ])
-  func `other suites and groups are refused`(options: String) throws {
+  func `other cipher suites and groups are refused`(options: String) throws {
     #expect(try refusal(options) == .library(code: MBEDTLS_ERR_SSL_HANDSHAKE_FAILURE))
   }
 
@@ -120,7 +122,7 @@ import Testing
     "-tls1_2 -cipher ECDHE-ECDSA-CHACHA20-POLY1305 -groups X25519:P-256",
     "-tls1_3 -ciphersuites TLS_AES_256_GCM_SHA384 -groups P-256", "-tls1_3 -ciphersuites TLS_AES_128_GCM_SHA256",
   ])
-  func `each permitted suite and group works`(options: String) throws {
+  func `each permitted cipher suite and group works`(options: String) throws {
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out peer.key")
     try scratch.openssl("req -new -x509 -key peer.key -out peer.crt -subj /CN=anybody -days 1")
     let (end, openssl) = try serve("-cert peer.crt -key peer.key \(options)") { $0 != .handshaking }
@@ -128,7 +130,7 @@ import Testing
     openssl.stop()
   }
 
-  @Test func `a server with an r s a certificate is refused`() throws {
+  @Test func `a server with an RSA certificate is refused`() throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout peer.key -out peer.crt -subj /CN=rsa -days 1")
     let openssl = try OpenSSL(scratch, "s_server -accept 127.0.0.1:0 -Verify 1 -cert peer.crt -key peer.key")
     let end = try End(try makeIdentity(), .client)

@@ -37,7 +37,7 @@ private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
   return most
 }
 
-@Test func `a links stream takes no more than the ledger counts`() async {
+@Test func `the stream of a link uses at most the memory in the ledger`() async {
   await #expect(processExitsWith: .success) {
     let credentials = (TLSCredentials(try makeIdentity()), TLSCredentials(try makeIdentity()))
     var streams: [SecureStream] = []
@@ -58,7 +58,7 @@ private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
   }
 }
 
-@Test func `a session takes no more than the ledger counts`() async {
+@Test func `a session uses at most the memory in the ledger`() async {
   await #expect(processExitsWith: .success) {
     var paths = [try Path.established()]
     let before = heapBytes()

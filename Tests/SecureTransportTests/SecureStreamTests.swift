@@ -5,7 +5,7 @@ import Testing
 
 struct SecureStreamTests {
   @Test(arguments: [TLSVersion.tls12, .tls13], [1, 2, 3] as [UInt64])
-  func `both ends prove their keys whatever the splits`(version: TLSVersion, seed: UInt64) throws {
+  func `both ends prove their keys at any split of the stream`(version: TLSVersion, seed: UInt64) throws {
     let client = try makeIdentity(), server = try makeIdentity()
     let ends = (try End(client, .client, version), try End(server, .server, version))
     var random = SplitMix(state: seed)
@@ -23,7 +23,7 @@ struct SecureStreamTests {
     #expect(ends.1.isEstablishedFirst == true)
   }
 
-  @Test func `a new node and one that speaks12 only meet`() throws {
+  @Test func `a new node and a node with TLS 1.2 only connect`() throws {
     for versions in [(TLSVersion.tls12, TLSVersion.tls13), (.tls13, .tls12)] {
       let client = try End(try makeIdentity(), .client, versions.0)
       let server = try End(try makeIdentity(), .server, versions.1)
@@ -37,7 +37,7 @@ struct SecureStreamTests {
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `a megabyte passes both ways unaltered`(version: TLSVersion) throws {
+  func `a megabyte is transferred unaltered in both directions`(version: TLSVersion) throws {
     let pair = try Pair.established(version)
     let data = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     var sent = (0, 0)
@@ -50,13 +50,13 @@ struct SecureStreamTests {
     #expect(pair.client.plaintext == data)
   }
 
-  @Test func `nothing is taken before the stream is established`() throws {
+  @Test func `nothing is accepted for sending before the stream is established`() throws {
     let pair = try Pair()
     #expect(pair.client.write([1]) == 0)
     #expect(pair.server.write([1]) == 0)
   }
 
-  @Test func `the outgoing queue is bounded`() throws {
+  @Test func `the outgoing queue is limited`() throws {
     let pair = try Pair.established(bypass: true)
     let data = [UInt8](repeating: 1, count: 300_000)
     let taken = pair.client.write(data)
@@ -72,7 +72,7 @@ struct SecureStreamTests {
     #expect(pair.client.stream.outgoing.count >= 65536)
   }
 
-  @Test func `bytes sent with the last handshake message follow establishment`() throws {
+  @Test func `bytes sent with the last handshake message arrive after the establishment`() throws {
     let pair = try Pair()
     pair.server.receive(pair.client.take())
     pair.client.receive(pair.server.take())
@@ -93,7 +93,7 @@ struct SecureStreamTests {
   }
 
   @Test(arguments: [TLSVersion.tls12, .tls13])
-  func `closing is orderly on both sides`(version: TLSVersion) throws {
+  func `an orderly close is recognised on both sides`(version: TLSVersion) throws {
     let pair = try Pair.established(version)
     #expect(pair.client.write(Array("last".utf8)) == 4)
     pair.client.stream.close()
@@ -104,7 +104,7 @@ struct SecureStreamTests {
     #expect(pair.server.write([1]) == 0)
   }
 
-  @Test func `closing while input is delivered stops delivery`() throws {
+  @Test func `a close while input is delivered stops the delivery`() throws {
     let pair = try Pair.established()
     let server = pair.server
     let taken = pair.client.write([UInt8](repeating: 9, count: 60_000))
@@ -116,7 +116,7 @@ struct SecureStreamTests {
     pair.server.onInput = nil
   }
 
-  @Test func `an end without close notify is a cut`() throws {
+  @Test func `an end without close notify counts as truncation`() throws {
     let pair = try Pair.established()
     pair.client.stream.receiveEnd()
     #expect(pair.client.stream.state == .closed(.truncated))
@@ -151,7 +151,7 @@ struct SecureStreamTests {
     #expect(server.stream.state == .closed(.notAUnit(.unknownFirstByte)))
   }
 
-  @Test func `garbage inside a record is refused`() throws {
+  @Test func `invalid bytes inside a record are refused`() throws {
     let server = try End(try makeIdentity(), .server)
     server.receive([22, 3, 1, 0, 4, 9, 0, 0, 0])
     guard case .closed(.library) = server.stream.state else {
@@ -160,7 +160,7 @@ struct SecureStreamTests {
     }
   }
 
-  @Test func `every end has its text`() {
+  @Test func `every end of a stream has a text`() {
     let ends: [SecureStreamEnd] = [
       .closedHere, .closedByPeer, .truncated, .noPeerCertificate, .peerKeyNotP256, .alert(42), .library(code: -0x6E80),
       .notAUnit(.unknownFirstByte), .notAUnit(.recordTooLong), .notAUnit(.sealedEmpty), .notAUnit(.sealedTooLong),

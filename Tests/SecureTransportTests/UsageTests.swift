@@ -52,7 +52,9 @@ struct UsageTests {
   }
 
   @Test(arguments: cases.indices, [TLSVersion.tls12, .tls13])
-  func `the usage counts in both versions and roles`(index: Int, version: TLSVersion) throws {
+  func `the key usage of a certificate is checked in both TLS versions and roles`(index: Int, version: TLSVersion)
+    throws
+  {
     let (extensions, isClient, isServer) = cases[index]
     let node = try node(extensions)
     let client = try ends(node, as: .client, version)
@@ -66,7 +68,7 @@ struct UsageTests {
   }
 
   @Test(arguments: cases.indices)
-  func `the usage counts in sealed channels`(index: Int) throws {
+  func `the key usage of a certificate is checked in encrypted sessions`(index: Int) throws {
     let (extensions, isClient, isServer) = cases[index]
     let node = try node(extensions)
     for (isNodeClient, isAllowed) in [(true, isClient), (false, isServer)] {
@@ -99,7 +101,7 @@ struct UsageTests {
   }
 
   @Test(arguments: [8, 9, 10, 11], [false, true])
-  func `a chain is imported if peers take it`(count: Int, withRoot: Bool) throws {
+  func `a chain is imported only if peers accept it`(count: Int, withRoot: Bool) throws {
     let files = try chain(count, withRoot: withRoot)
     let node = try stored("leaf", files)
     for version in [TLSVersion.tls12, .tls13] {
@@ -132,7 +134,7 @@ struct UsageTests {
     #expect(node.chainFault == nil)
   }
 
-  @Test func `a certificate for another use is imported and named`() throws {
+  @Test func `a certificate for another use is imported with a warning`() throws {
     try scratch.certificate("server", extensions: "extendedKeyUsage=serverAuth")
     let bytes = ["server.pem.key", "server.pem"].flatMap { scratch.bytes($0) ?? [] }
     let node = try NodeIdentity.importing(
@@ -140,7 +142,7 @@ struct UsageTests {
     #expect(node.chainFault?.contains("does not allow this use") == true)
   }
 
-  @Test func `a chain of too many names is not imported`() throws {
+  @Test func `a chain with too many names is not imported`() throws {
     let names = (0..<260).map { "DNS:n\($0)" }.joined(separator: ",")
     let node = try node("subjectAltName=\(names)")
     let (own, peer) = try ends(node, as: .client, .tls13)

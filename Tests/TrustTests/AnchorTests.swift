@@ -47,7 +47,7 @@ struct AnchorTests {
   }
 
   @Test(arguments: ["2.5.29.20=DER:02:01:07", "2.5.29.20=critical,DER:02:01:07", "authorityKeyIdentifier=keyid,issuer"])
-  func `a list of understood extensions revokes`(extensions: String) throws {
+  func `a revocation list with understood extensions revokes`(extensions: String) throws {
     try list(extensions)
     #expect(try verdict() == .refused(.revoked))
     #expect(anchors.faults.isEmpty)
@@ -57,7 +57,7 @@ struct AnchorTests {
     "issuingDistributionPoint=critical,@point", "issuingDistributionPoint=@point", point(""),
     point("81:01:FF"), point("82:01:FF"), point("84:01:00"), point("85:01:00"),
   ])
-  func `a list of a distribution point revokes what it lists`(extensions: String) throws {
+  func `a revocation list of a distribution point revokes its entries`(extensions: String) throws {
     try list(extensions)
     #expect(try verdict() == .refused(.revoked))
     #expect(anchors.faults.isEmpty)
@@ -70,7 +70,8 @@ struct AnchorTests {
     "2.5.29.27=critical,DER:02:01:01", "2.5.29.27=DER:02:01:01",  // a delta list
     "2.5.29.60=critical,DER:05:00", "1.2.3.4=critical,DER:05:00", "issuerAltName=critical,DNS:ca.example",
   ])
-  func `a list that is not understood keeps out those of its authority alone`(extensions: String) throws {
+  func `a revocation list that is not understood excludes only certificates of its authority`(extensions: String) throws
+  {
     // The list names no certificate. The list's extension is not understood, so the list could revoke any certificate
     // of its authority.
     try list(extensions, revoking: [])
@@ -82,13 +83,13 @@ struct AnchorTests {
   }
 
   @Test(arguments: [point("84:01:FF"), point("86:01:FF"), "2.5.29.28=critical,DER:05:00"])
-  func `a list that may be about anybody keeps out everybody`(extensions: String) throws {
+  func `a revocation list that may apply to any authority excludes every certificate`(extensions: String) throws {
     try list(extensions, revoking: [])
     #expect(try verdict() == .refused(.revocationUnknown))
     #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown))
   }
 
-  @Test func `one bad list among good ones is enough`() throws {
+  @Test func `one unusable list among good ones suffices to exclude certificates`() throws {
     try list("2.5.29.20=DER:02:01:07", revoking: [], in: "a.pem")
     #expect(try verdict() == .trusted)
     try list("1.2.3.4=critical,DER:05:00", revoking: [], in: "b.pem")
@@ -98,7 +99,7 @@ struct AnchorTests {
     #expect(try verdict() == .refused(.revoked))
   }
 
-  @Test func `a list whose authority is spelled otherwise is of that authority`() throws {
+  @Test func `a revocation list is assigned to its authority despite another spelling of the name`() throws {
     try scratch.write("utf8.conf", "[req]\nstring_mask=utf8only\ndistinguished_name=dn\n[dn]\n")
     try scratch.openssl(
       "req -new -x509 -config utf8.conf -utf8 -key root.pem.key -subj '/CN=ROOT' -days 3650 -set_serial 5 -out spelled.pem"
@@ -110,7 +111,7 @@ struct AnchorTests {
 
   // MARK: Entries of a list
 
-  @Test func `extensions of entries count`() throws {
+  @Test func `extensions of list entries are evaluated`() throws {
     // The list has an entry with serial number 0x1002 and one extension. The extension is a harmless hold instruction,
     // a certificate issuer, or an unknown one.
     for (name, value, isCritical, expected) in [
@@ -126,7 +127,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func `a serial number that may stand for another one is not understood`() throws {
+  @Test func `a list with an ambiguous serial number is not understood`() throws {
     let entry = der(0x30, try serial("other") + time("270101000000Z"))
     let number = Array(try serial("other").dropFirst(2))
     // mbedTLS compares serial numbers byte by byte, and ends its search at an empty one. So a malformed number could
@@ -171,7 +172,7 @@ struct AnchorTests {
     return [tag] + head + contents
   }
 
-  @Test func `a list is read whole or not at all`() throws {
+  @Test func `a truncated revocation list is not used`() throws {
     try writeList(entries: [der(0x30, serial("other") + time("270101000000Z"))])
     let list = try #require(scratch.bytes("anchors/list.der"))
     #expect(try verdict(["other.pem"]) == .refused(.revoked))
@@ -188,7 +189,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func `no changed byte of a list lets the revoked in`() throws {
+  @Test func `a revocation list with any byte changed never admits a revoked certificate`() throws {
     try writeList(entries: [der(0x30, serial("other") + time("270101000000Z"))])
     let list = try #require(scratch.bytes("anchors/list.der"))
     let root = Certificate()
@@ -217,7 +218,7 @@ struct AnchorTests {
     String(decoding: try #require(scratch.bytes(file)), as: UTF8.self)
   }
 
-  @Test func `text between blocks explains them`() throws {
+  @Test func `text between PEM blocks is ignored`() throws {
     try list("2.5.29.20=DER:02:01:07")
     let block = try text("anchors/list.pem")
     let dump = try scratch.openssl("crl -in anchors/list.pem -text")
@@ -240,7 +241,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func `a damaged block keeps out everybody and is named with its line`() throws {
+  @Test func `a damaged block excludes every certificate and is reported with its line`() throws {
     try list("2.5.29.20=DER:02:01:07")
     let block = try text("anchors/list.pem")
     let authority = try text("root.pem")
@@ -277,7 +278,7 @@ struct AnchorTests {
     }
   }
 
-  @Test func `a whole certificate that cannot be used is named and keeps out nobody else`() throws {
+  @Test func `a valid certificate that cannot be an anchor is reported and excludes no other`() throws {
     try scratch.certificate(
       "limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
     try scratch.openssl("x509 -in limited.pem -outform DER -out limited.der")
@@ -293,7 +294,7 @@ struct AnchorTests {
 
   /// A list that follows a damaged certificate in the file cannot be read. A list that cannot be read could revoke any
   /// peer, so every peer is refused.
-  @Test func `a list that is lost behind a damaged certificate keeps out everybody`() throws {
+  @Test func `a list after a damaged certificate may be unreadable, so every certificate is excluded`() throws {
     try list("2.5.29.20=DER:02:01:07")
     let revocations = try text("anchors/list.pem"), root = try text("root.pem")
     let lines = revocations.split(separator: "\n")
@@ -321,7 +322,7 @@ struct AnchorTests {
     #expect(try verdict() == .refused(.revocationUnknown))
   }
 
-  @Test func `what cannot be read keeps out everybody`() throws {
+  @Test func `an unreadable file excludes every certificate`() throws {
     for make in [
       "mkdir x", "mkfifo x", "ln -s nowhere x", "ln -s /dev/zero x", "head -c 300000 /dev/zero > x", "printf 0 > x",
     ] {
@@ -336,7 +337,7 @@ struct AnchorTests {
     #expect(anchors.faults.first?.text.contains("more than 64 files") == true)
   }
 
-  @Test func `a directory that is not read to its end is a fault`() throws {
+  @Test func `a directory that cannot be read completely is a fault`() throws {
     let stream = try #require(opendir(scratch.file("anchors")))
     defer { closedir(stream) }
     #expect(TrustAnchors.names(in: stream).code == 0)
@@ -348,7 +349,7 @@ struct AnchorTests {
     #expect(TrustAnchors.names(in: stream).code == ENOTDIR)
   }
 
-  @Test func `a list that was to be replaced is named`() throws {
+  @Test func `a revocation list that is overdue for replacement is reported`() throws {
     try scratch.revocationList("list", by: "root", revoking: [])
     #expect(shell("cp \(scratch.file("list.crl")) \(scratch.file("anchors"))").status == 0)
     let late = TrustTime(kept: 0, wall: 2_000_000_000, isSynchronised: true)

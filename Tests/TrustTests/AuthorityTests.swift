@@ -48,7 +48,7 @@ struct AuthorityTests {
     try scratch.certificate("leaf", by: "second", extensions: Scratch.node)
   }
 
-  @Test func `a revocation any number of steps above an anchor counts`() throws {
+  @Test func `a revocation any number of steps above an anchor is applied`() throws {
     try makeLine()
     try scratch.revocationList("above", by: "root", revoking: ["first"])
     let all = ["root.pem", "first.pem", "second.pem"]
@@ -61,7 +61,7 @@ struct AuthorityTests {
     #expect(try verdict(["leaf.pem", "second.pem", "first.pem", "root.pem"], anchors: ends) == .refused(.revoked))
   }
 
-  @Test func `a list that is not understood closes any number of steps below`() throws {
+  @Test func `a list that is not understood excludes certificates any number of steps below`() throws {
     try makeLine()
     try deltaList(by: "root")
     let trusted = try anchors(["root.pem", "first.pem", "second.pem"])
@@ -69,7 +69,7 @@ struct AuthorityTests {
     #expect(try verdict(["leaf.pem"], trusted) == .refused(.revocationUnknown))
   }
 
-  @Test func `a second evaluation comes to the same result`() throws {
+  @Test func `a second evaluation yields the same result`() throws {
     try makeLine()
     try scratch.revocationList("above", by: "root", revoking: ["first"])
     try scratch.certificate("sound", by: "root", extensions: Scratch.node)
@@ -80,7 +80,7 @@ struct AuthorityTests {
     }
   }
 
-  @Test func `a revoked authority of the same name and another key is not in the way`() throws {
+  @Test func `a revoked authority does not affect one of the same name with another key`() throws {
     for key in ["old", "fresh"] {
       try scratch.certificate(key, by: "root", extensions: Scratch.authority, subject: "middle")
       try scratch.certificate("below-\(key)", by: key, extensions: Scratch.authority)
@@ -92,7 +92,7 @@ struct AuthorityTests {
     #expect(try verdict(["node-old.pem"], anchors: all) == .refused(.revoked))
   }
 
-  @Test func `authorities that certify each other have an end`() throws {
+  @Test func `authorities that certify each other cause no endless search`() throws {
     try scratch.certificate("east", extensions: Scratch.authority)
     try scratch.certificate("west", extensions: Scratch.authority)
     for (name, issuer) in [("east", "west"), ("west", "east")] {
@@ -121,7 +121,7 @@ struct AuthorityTests {
 
   // MARK: Lists that cannot be verified
 
-  @Test func `a list of an anchors issuer that is not here keeps out all below that anchor`() throws {
+  @Test func `a list of an anchor's absent issuer excludes all certificates below that anchor`() throws {
     try makeLine()
     try scratch.revocationList("above", by: "root", revoking: ["first"])
     #expect(try verdict(["leaf.pem", "second.pem"], anchors: ["first.pem"]) == .trusted)
@@ -138,7 +138,7 @@ struct AuthorityTests {
     #expect(try verdict(["leaf.pem", "second.pem"], trusted) == .refused(.revocationUnknown))
   }
 
-  @Test func `a list that nobody can verify is a fault`() throws {
+  @Test func `a list that cannot be verified is a fault`() throws {
     try makeLine()
     try scratch.revocationList("above", by: "root", revoking: [])
     let directory = scratch.file("anchors")
@@ -150,7 +150,7 @@ struct AuthorityTests {
     #expect(TrustAnchors(directory: directory).faults.map(\.text) == [])
   }
 
-  @Test func `a list of an authority that is not here is mentioned until a peer shows what it is for`() throws {
+  @Test func `a list of an absent authority is reported until a peer presents that authority`() throws {
     try makeLine()
     for name in ["root", "second"] { try scratch.revocationList(name, by: name, revoking: []) }
     let trusted = try anchors(["root.pem", "root.crl", "second.crl"])
@@ -167,7 +167,7 @@ struct AuthorityTests {
     ("critical,codeSigning,serverAuth", .refused(.wrongUsage)), ("clientAuth", .trusted),
     ("critical,clientAuth,serverAuth", .trusted), ("anyExtendedKeyUsage", .trusted),
   ])
-  func `an authority for other uses issues no nodes`(usage: String, expected: ChainVerdict) throws {
+  func `an authority for other uses cannot issue node certificates`(usage: String, expected: ChainVerdict) throws {
     let extensions = Scratch.authority + "\nextendedKeyUsage=\(usage)"
     try scratch.certificate("limited", by: "root", extensions: extensions)
     try scratch.certificate("sub", by: "limited", extensions: Scratch.authority)
@@ -181,7 +181,7 @@ struct AuthorityTests {
 
   // MARK: Comparison of names
 
-  @Test func `an anchors issuer that is spelled otherwise is the same authority`() throws {
+  @Test func `an anchor's issuer is recognised despite another spelling of the name`() throws {
     // The root's name as stated in the intermediate, but in another string type and in upper case.
     try scratch.write("printable.conf", "[req]\nstring_mask=nombstr\ndistinguished_name=dn\n[dn]\n")
     try scratch.openssl("pkey -in root.pem.key -out spelled.pem.key")
@@ -195,7 +195,7 @@ struct AuthorityTests {
     #expect(try verdict(["leaf.pem"], anchors: ["root.pem", "first.pem", "list.crl"]) == .refused(.revoked))
   }
 
-  @Test func `a name is compared as text whatever the kind of its string`() throws {
+  @Test func `names are compared as text, whatever the type of their strings`() throws {
     let utf8 = ListIssuer(name: name(0x0C, Array("Zoë 😀".utf8))[...])
     let utf16: [UInt8] = [0, 0x5A, 0, 0x6F, 0, 0xEB, 0, 0x20, 0xD8, 0x3D, 0xDE, 0x00]
     let utf32: [UInt8] = [0, 0, 0, 0x5A, 0, 0, 0, 0x6F, 0, 0, 0, 0xEB, 0, 0, 0, 0x20, 0, 1, 0xF6, 0]
@@ -221,14 +221,14 @@ struct AuthorityTests {
 
   // MARK: Comparison of serial numbers
 
-  @Test func `a serial number has one encoding`() {
+  @Test func `a serial number has exactly one encoding`() {
     let usual: [[UInt8]] = [[0], [0x64], [0xFF], [0, 0x80], [0xFF, 0x7F], [UInt8](repeating: 1, count: 20)]
     for bytes in usual { #expect(isSerialNumber(bytes), "\(bytes)") }
     let others: [[UInt8]] = [[], [0, 0], [0, 0x64], [0xFF, 0x80], [UInt8](repeating: 1, count: 21)]
     for bytes in others { #expect(!isSerialNumber(bytes), "\(bytes)") }
   }
 
-  @Test func `a serial number that no list can name is refused`() throws {
+  @Test func `a serial number that no list can contain is refused`() throws {
     try scratch.certificate("other", by: "root", extensions: Scratch.node)
     let trusted = try anchors(["root.pem"])
     for (serial, expected) in [

@@ -34,13 +34,13 @@ struct ChainEvaluationTests {
     #expect(try verdict(["node.pem"], anchors: ["intermediate.pem"]) == .trusted)
   }
 
-  @Test func `the signatures of a chain are counted`() {
+  @Test func `few signatures are checked for a short chain`() {
     var found: ChainVerdict?
     let count = checksMade { found = try? verdict(["node.pem", "intermediate.pem"]) }
     #expect(found == .trusted && (2...4).contains(count))
   }
 
-  @Test func `keys that no anchor certified check no signature`() throws {
+  @Test func `no signature of a key that no anchor certified is checked`() throws {
     try scratch.certificate("strangerRoot", extensions: Scratch.authority, algorithm: "P-521")
     try scratch.certificate("stranger", by: "strangerRoot", extensions: Scratch.authority, algorithm: "P-521")
     try scratch.certificate("guest", by: "stranger", extensions: Scratch.node)
@@ -49,7 +49,7 @@ struct ChainEvaluationTests {
     #expect(found == .refused(.unknownIssuer) && count == 0)
   }
 
-  @Test func `a chain has at most two wrong signatures checked`() throws {
+  @Test func `at most two wrong signatures of a chain are checked`() throws {
     try scratch.certificate("strangerRoot", extensions: Scratch.authority, subject: "root", algorithm: "P-521")
     for name in ["one", "two", "three", "four"] {
       try scratch.certificate(
@@ -73,26 +73,26 @@ struct ChainEvaluationTests {
     #expect(try verdict(["named.pem"], anchors: anchors) == .trusted)
   }
 
-  @Test func `a self signed node is an anchor for itself alone`() throws {
+  @Test func `a self-signed node certificate is an anchor only for itself`() throws {
     try scratch.certificate("lone", extensions: Scratch.node)
     #expect(try verdict(["lone.pem"], anchors: ["lone.pem"]) == .trusted)
     #expect(try verdict(["lone.pem"]) == .refused(.unknownIssuer))
     #expect(try verdict(["node.pem", "intermediate.pem"], anchors: ["lone.pem"]) == .refused(.unknownIssuer))
   }
 
-  @Test func `a missing intermediate is an unknown issuer`() throws {
+  @Test func `a missing intermediate counts as an unknown issuer`() throws {
     #expect(try verdict(["node.pem"]) == .refused(.unknownIssuer))
     #expect(try verdict(["node.pem", "intermediate.pem"], anchors: []) == .refused(.unknownIssuer))
   }
 
-  @Test func `an authority of the same name and another key is not the anchor`() throws {
+  @Test func `an authority with the anchor's name and another key is not the anchor`() throws {
     try scratch.certificate("false", extensions: Scratch.authority, subject: "root")
     try scratch.certificate("forged", by: "false", extensions: Scratch.node)
     #expect(try verdict(["forged.pem"]) == .refused(.wrongSignature))
     #expect(try verdict(["forged.pem", "false.pem"]) == .refused(.wrongSignature))
   }
 
-  @Test func `dates count for every certificate of the chain`() throws {
+  @Test func `every certificate of a chain must be within its dates`() throws {
     try scratch.certificate("old", by: "intermediate", extensions: Scratch.node, to: "20270501000000Z")
     try scratch.certificate("young", by: "intermediate", extensions: Scratch.node, from: "20270701000000Z")
     try scratch.certificate("oldCA", by: "root", extensions: Scratch.authority, to: "20270501000000Z")
@@ -102,12 +102,12 @@ struct ChainEvaluationTests {
     #expect(try verdict(["below.pem", "oldCA.pem"]) == .refused(.expired))
   }
 
-  @Test func `an authority is no leaf`() throws {
+  @Test func `the certificate of an authority is refused as that of a node`() throws {
     #expect(try verdict(["intermediate.pem"]) == .refused(.authorityAsLeaf))
     #expect(try verdict(["root.pem"]) == .refused(.authorityAsLeaf))
   }
 
-  @Test func `path lengths are kept`() throws {
+  @Test func `path length constraints are enforced`() throws {
     try scratch.certificate("short", extensions: "basicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=keyCertSign")
     try scratch.certificate("direct", by: "short", extensions: Scratch.node)
     try scratch.certificate("sub", by: "short", extensions: Scratch.authority)
@@ -116,7 +116,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["deep.pem", "sub.pem"], anchors: ["short.pem"]) == .refused(.pathTooLong))
   }
 
-  @Test func `a node must not issue`() throws {
+  @Test func `a node certificate cannot issue certificates`() throws {
     try scratch.certificate("child", by: "node", extensions: Scratch.node)
     #expect(try verdict(["child.pem", "node.pem", "intermediate.pem"]) == .refused(.issuerNotAuthority))
     try scratch.certificate("mute", by: "root", extensions: "basicConstraints=CA:TRUE\nkeyUsage=cRLSign")
@@ -124,7 +124,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["spoken.pem", "mute.pem"]) == .refused(.issuerNotAuthority))
   }
 
-  @Test func `the usage must allow TLS`() throws {
+  @Test func `the key usage must allow TLS`() throws {
     for (extensions, expected) in [
       ("keyUsage=keyAgreement", ChainVerdict.refused(.wrongUsage)),
       ("extendedKeyUsage=codeSigning", .refused(.wrongUsage)),
@@ -145,7 +145,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["weak.pem", "intermediate.pem"]) == .refused(.weakAlgorithm))
   }
 
-  @Test func `a revoked certificate is refused and the others are not`() throws {
+  @Test func `a revoked certificate is refused, and others are accepted`() throws {
     try scratch.certificate("other", by: "intermediate", extensions: Scratch.node)
     try scratch.revocationList("list", by: "intermediate", revoking: ["node"])
     let anchors = ["root.pem", "list.crl"]
@@ -156,7 +156,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: ["root.pem", "above.crl"]) == .refused(.revoked))
   }
 
-  @Test func `an old revocation list still revokes and refuses nobody else`() throws {
+  @Test func `an expired revocation list still revokes, but refuses no other certificate`() throws {
     try scratch.certificate("other", by: "intermediate", extensions: Scratch.node)
     try scratch.revocationList("list", by: "intermediate", revoking: ["node"])
     let later = TrustTime(kept: 0, wall: Self.seconds(2035), isSynchronised: true)
@@ -165,7 +165,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["other.pem", "intermediate.pem"], anchors: anchors, later) == .trusted)
   }
 
-  @Test func `a revocation list of another key is not taken silently`() throws {
+  @Test func `a revocation list signed by another key is refused as forged`() throws {
     try scratch.certificate("false", extensions: Scratch.authority, subject: "intermediate")
     try scratch.revocationList("list", by: "false", revoking: [])
     #expect(
@@ -173,7 +173,7 @@ struct ChainEvaluationTests {
         == .refused(.revocationListForged))
   }
 
-  @Test func `a revoked anchor is no anchor`() throws {
+  @Test func `a revoked anchor is not trusted`() throws {
     try scratch.revocationList("above", by: "root", revoking: ["intermediate"])
     #expect(try verdict(["node.pem"], anchors: ["intermediate.pem", "root.pem"]) == .trusted)
     #expect(try verdict(["node.pem"], anchors: ["intermediate.pem", "root.pem", "above.crl"]) == .refused(.revoked))
@@ -187,7 +187,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(files, anchors: ["root.pem", "list.crl"]) == .refused(.revocationListForged))
   }
 
-  @Test func `an anchor of version1 issues nothing`() throws {
+  @Test func `an anchor of X.509 version 1 issues nothing`() throws {
     // A self-signed certificate without extensions is an anchor for its own node, but not an authority for others.
     try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out first.pem.key")
     try scratch.openssl("req -new -key first.pem.key -subj /CN=first -out first.csr")
@@ -198,17 +198,17 @@ struct ChainEvaluationTests {
     #expect(try verdict(["child.pem"], anchors: ["first.pem"]) == .refused(.issuerNotAuthority))
   }
 
-  @Test func `a critical netscape type is not understood`() throws {
+  @Test func `a critical Netscape type without TLS client use is refused`() throws {
     try scratch.certificate("typed", by: "intermediate", extensions: Scratch.node + "\nnsCertType=critical,email")
     #expect(try verdict(["typed.pem", "intermediate.pem"]) == .refused(.wrongUsage))
   }
 
-  @Test func `another curve is no node`() throws {
+  @Test func `a key on another curve is refused`() throws {
     try scratch.certificate("large", by: "intermediate", extensions: Scratch.node, algorithm: "P-384")
     #expect(try verdict(["large.pem", "intermediate.pem"]) == .refused(.noUsableKey))
   }
 
-  @Test func `chains have an end`() throws {
+  @Test func `the length of a chain is limited`() throws {
     var files: [String] = []
     var issuer = "root"
     for depth in 0..<9 {
@@ -238,7 +238,9 @@ struct ChainEvaluationTests {
     (1200, 0, false, .refused(.expired)),  // the clock was once certain of 2030: expired whatever it shows
     (1200, 30, true, .refused(.expired)),  // the clock shows a time before that certain time, which does not help
   ])
-  func `times without a clock`(keptDays: Int64, wallDays: Int, isSynchronised: Bool, expected: ChainVerdict) throws {
+  func `dates are checked by the latest time that is certain`(
+    keptDays: Int64, wallDays: Int, isSynchronised: Bool, expected: ChainVerdict
+  ) throws {
     try scratch.certificate(
       "dated", by: "intermediate", extensions: Scratch.node, from: "20261215000000Z", to: "20280101000000Z")
     let day: Int64 = 86_400, release = TrustTime.releaseSeconds
@@ -248,7 +250,7 @@ struct ChainEvaluationTests {
     #expect(try verdict(["dated.pem", "intermediate.pem"], time) == expected)
   }
 
-  @Test func `dates are counted from1970`() {
+  @Test func `dates are counted from 1970`() {
     for (year, month, day, expected) in [
       (1970, 1, 1, 0), (2000, 2, 29, 951_782_400), (2026, 11, 21, 1_795_219_200), (9999, 12, 31, 253_402_214_400),
     ] as [(Int32, Int32, Int32, Int64)] {

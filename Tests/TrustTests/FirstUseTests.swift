@@ -26,7 +26,7 @@ struct FirstUseTests {
     return keeper
   }
 
-  @Test func `one address gets sixteen pins at once and then one in ten minutes`() throws {
+  @Test func `one address gets sixteen pins at once and then one per ten minutes`() throws {
     let keeper = try box.start()
     come(keeper, 100..<200, seconds: 1000) { _ in 7 }
     #expect(keeper.pins.count == 16)
@@ -38,7 +38,7 @@ struct FirstUseTests {
     #expect(keeper.isPinned(id(400)) && keeper.unpinnedCount == 283)
   }
 
-  @Test func `one bearer gets thirty two pins at once and then one in two minutes`() throws {
+  @Test func `one bearer gets thirty-two pins at once and then one per two minutes`() throws {
     let keeper = try box.start()
     come(keeper, 100..<400, seconds: 1000) { $0 }
     #expect(keeper.pins.count == 32)
@@ -48,7 +48,7 @@ struct FirstUseTests {
     #expect(keeper.isPinned(id(500)))
   }
 
-  @Test func `both kinds of bluetooth are one bearer`() throws {
+  @Test func `both kinds of Bluetooth share one limit`() throws {
     let keeper = try box.start()
     // The phones in a hall have different random addresses, but all of them count as one source.
     come(keeper, 100..<132, over: .bluetoothLE) { _ in 7 }
@@ -56,7 +56,7 @@ struct FirstUseTests {
     #expect(keeper.pins.count == 32)
   }
 
-  @Test func `a key that alternates between two names is written as rarely as new keys`() throws {
+  @Test func `a key that alternates between two names causes writes as rarely as new keys`() throws {
     let keeper = try box.start()
     func writes(_ count: Int, seconds: UInt64) throws -> Int {
       var writes = 0
@@ -76,7 +76,7 @@ struct FirstUseTests {
     #expect(keeper.refusal(of: id(2), named: name("one"), proof: proof(from: 8, seconds: 1600)) == .keyChanged)
   }
 
-  @Test func `an operators pin and the same name cost nothing of the rates`() throws {
+  @Test func `pins of the operator, and repeated names, do not count against the limits`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("one"))
     for _ in 0..<100 { come(keeper, 50..<51) { _ in 7 } }
@@ -85,7 +85,7 @@ struct FirstUseTests {
     #expect(keeper.pins.count == 17)
   }
 
-  @Test func `who is not pinned is pinned when it comes later`() throws {
+  @Test func `a key that exceeds the limit is pinned when it connects later`() throws {
     let keeper = try box.start()
     come(keeper, 100..<133) { $0 }
     #expect(!keeper.isPinned(id(132)))
@@ -93,7 +93,7 @@ struct FirstUseTests {
     #expect(keeper.isPinned(id(132)))
   }
 
-  @Test func `a full table gives the pin that was used longest ago to the operators decision`() throws {
+  @Test func `the operator's pin evicts the least recently used pin from a full table`() throws {
     let keeper = try filled()
     // The first node proves its key again. So the second node's pin is now the one that was used longest ago.
     #expect(keeper.refusal(of: id(1000), named: name("n0"), isProven: true) == nil)
@@ -102,7 +102,7 @@ struct FirstUseTests {
     #expect(keeper.pins.count == TrustLimits.pinsMax)
   }
 
-  @Test func `the order of use outlives a restart`() throws {
+  @Test func `the order of use survives a restart`() throws {
     let keeper = try filled()
     try keeper.saveIfChanged()
     let second = try box.start()
@@ -114,7 +114,7 @@ struct FirstUseTests {
     #expect(try box.start().pin(id(1), named: name("bob"))?.node == id(1001))
   }
 
-  @Test func `no pin of the operator gives way`() throws {
+  @Test func `a pin of the operator is never evicted`() throws {
     let keeper = try box.start()
     for number in 0..<UInt64(TrustLimits.pinsMax) { try keeper.pin(id(1000 + number), named: name("n\(number)")) }
     #expect(throws: TrustError.self) { try keeper.pin(id(1), named: name("bob")) }
@@ -122,7 +122,7 @@ struct FirstUseTests {
     #expect(keeper.pinsLeft == .many, "the operator knows them")
   }
 
-  @Test func `no name gives way to a stranger`() throws {
+  @Test func `a pin is never evicted for a stranger`() throws {
     let keeper = try filled()
     for number in 5000..<6000 as Range<UInt64> {
       #expect(keeper.refusal(of: id(number), named: name("m\(number)"), isProven: true) == nil)
@@ -131,7 +131,7 @@ struct FirstUseTests {
     #expect(keeper.refusal(of: id(1), named: name("n7"), isProven: true) == .keyChanged)
   }
 
-  @Test func `the operator is warned at half and when all are taken`() throws {
+  @Test func `the operator is warned when half of the pins and when all are in use`() throws {
     let keeper = try box.start()
     #expect(keeper.pinsLeft == .many)
     for number in 0..<UInt64(TrustLimits.pinsMax) {

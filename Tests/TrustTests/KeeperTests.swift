@@ -9,7 +9,7 @@ import Testing
 struct PinTests {
   let box = Box()
 
-  @Test func `a name belongs to the key that came with it first`() throws {
+  @Test func `a name belongs to the first key that connects with it`() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
@@ -23,7 +23,7 @@ struct PinTests {
     #expect(keeper.refusal(of: id(2), named: name("carol"), isProven: true) == nil)
   }
 
-  @Test func `pins outlive a restart`() throws {
+  @Test func `pins survive a restart`() throws {
     let first = try box.start()
     #expect(first.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
     #expect(first.hasUnsaved)
@@ -34,7 +34,7 @@ struct PinTests {
     #expect(second.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
   }
 
-  @Test func `an unpinned name may be anothers and the alarm ends`() throws {
+  @Test func `an unpinned name may be used by another key, and the alarm ends`() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
@@ -43,7 +43,7 @@ struct PinTests {
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == nil)
   }
 
-  @Test func `a key that takes another name is still one pin`() throws {
+  @Test func `a key that changes its name keeps a single pin`() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
     #expect(keeper.refusal(of: id(1), named: name("robert"), isProven: true) == nil)
@@ -51,7 +51,7 @@ struct PinTests {
     #expect(keeper.refusal(of: id(2), named: name("robert"), isProven: true) == .keyChanged)
   }
 
-  @Test func `a flood of names takes no pin from anybody`() throws {
+  @Test func `a flood of names evicts no pin`() throws {
     let keeper = try box.start()
     for number in 0..<UInt64(TrustLimits.pinsMax) {
       #expect(keeper.refusal(of: id(number + 10), named: name("n\(number)"), isProven: true) == nil)
@@ -64,7 +64,7 @@ struct PinTests {
     #expect(try box.start().pins.count == TrustLimits.pinsMax)
   }
 
-  @Test func `the operators pin holds under every policy`() throws {
+  @Test func `a pin of the operator applies under every policy`() throws {
     for policy in [TrustPolicy.open, .firstUse, .authority] {
       let box = Box()
       box.policy = policy
@@ -75,7 +75,7 @@ struct PinTests {
     }
   }
 
-  @Test func `under open a name is nobodys until the operator says so`() throws {
+  @Test func `under the policy open names are not pinned to keys`() throws {
     box.policy = .open
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
@@ -83,7 +83,7 @@ struct PinTests {
     #expect(keeper.pins.isEmpty)
   }
 
-  @Test func `under authority a key without chain is welcome only if the operator pinned it`() throws {
+  @Test func `under the policy ca a key without a chain is accepted only if the operator pinned it`() throws {
     box.policy = .authority
     let keeper = try box.start()
     #expect(keeper.refusal(of: PeerChain(nil), id(1)) == .noUsableKey)
@@ -96,7 +96,7 @@ struct PinTests {
 struct LiveProofTests {
   let box = Box()
 
-  @Test func `an advertisement pins nobody and alarms nobody`() throws {
+  @Test func `an advertisement creates neither a pin nor an alarm`() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: false) == nil)
     #expect(keeper.pins.isEmpty)
@@ -108,7 +108,7 @@ struct LiveProofTests {
     #expect(keeper.alarms.all.count == 1)
   }
 
-  @Test func `an operators pin is not renamed by its peer`() throws {
+  @Test func `a pin of the operator keeps its name when the peer uses another`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     #expect(keeper.refusal(of: id(1), named: name("robert"), isProven: true) == nil)
@@ -118,7 +118,7 @@ struct LiveProofTests {
     #expect(keeper.pins.map { $0.isByOperator } == [true, false])
   }
 
-  @Test func `names that look alike are one name`() throws {
+  @Test func `names that look alike count as one name`() throws {
     for alike in [
       "bob", "Bob", "BOB", "bob ", " bob", "b\u{200B}ob", "bo\u{202E}b", "b\u{43E}b", "b\u{3BF}b", "\u{412}ob", "b0b",
       "\u{FF42}\u{FF4F}\u{FF42}", "\u{1D41B}\u{1D428}\u{1D41B}", "bob\u{FEFF}", "bob\u{3000}",
@@ -133,7 +133,7 @@ struct LiveProofTests {
     }
   }
 
-  @Test func `names that differ stay different`() throws {
+  @Test func `names that look different count as different names`() throws {
     let keeper = try box.start()
     let names = [
       "bob", "rob", "bobb", "b ob", "böb", "bób", "Жук", "жир", "日本", "box-1", "box-2", "\u{1F600}", "bob.", "3ob",
@@ -143,7 +143,7 @@ struct LiveProofTests {
     }
   }
 
-  @Test func `skeletons are the same for every spelling`() {
+  @Test func `the skeleton of a name is the same for every spelling`() {
     for (a, b) in [
       ("Küche oben", "ku\u{308}che  OBEN"), ("paypal", "\u{440}\u{430}\u{443}\u{440}\u{430}l"), ("modern", "rnodem"),
       ("Ill", "lI1"), ("it's", "it\u{2019}s"), ("a-b", "a\u{2010}b"), ("\u{401}", "\u{415}\u{308}"), ("Ñ", "n\u{303}"),
@@ -157,7 +157,7 @@ struct LiveProofTests {
 struct AlarmTests {
   let box = Box()
 
-  @Test func `every pin has its own alarms and a flood washes out none`() throws {
+  @Test func `every pin has its own alarms, which a flood of keys does not evict`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     try keeper.pin(id(2), named: name("carol"))
@@ -171,7 +171,7 @@ struct AlarmTests {
   }
 
   /// An attacker lets its own names be pinned, and then proves other keys under these names.
-  @Test func `alarms under other names hide none`() throws {
+  @Test func `alarms under other names do not hide an alarm`() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
     for number in 0..<40 as Range<UInt64> {
@@ -192,7 +192,7 @@ struct AlarmTests {
     #expect(fresh.map { $0.alarm.offered } == [id(2)] && fresh[0].isFirst)
   }
 
-  @Test func `the operators pins come first`() throws {
+  @Test func `alarms of pins of the operator are listed first`() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("anna"), isProven: true) == nil)
     try keeper.pin(id(2), named: name("bob"))
@@ -200,7 +200,7 @@ struct AlarmTests {
     #expect(keeper.alarms.all.map { $0.pinned } == [id(2), id(1)])
   }
 
-  @Test func `one pin is logged once in ten minutes`() throws {
+  @Test func `an alarm of one pin is logged once in ten minutes`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     func logged(_ key: UInt64, _ seconds: UInt64) -> [Bool] {
@@ -212,7 +212,7 @@ struct AlarmTests {
     #expect(logged(100, 1600) == [false])
   }
 
-  @Test func `a key that takes one name after the other gets one line`() throws {
+  @Test func `a key that uses one name after the other is logged once`() throws {
     let keeper = try box.start()
     var firsts = 0
     for number in 0..<50 as Range<UInt64> {
@@ -223,7 +223,7 @@ struct AlarmTests {
     #expect(firsts == 1 && keeper.alarms.all.count == 1)
   }
 
-  @Test func `accepting gives the name to the new key`() throws {
+  @Test func `accepting an alarm pins the name to the new key`() throws {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
     #expect(keeper.refusal(of: id(2), named: name("b\u{43E}b"), isProven: true) == .keyChanged)
@@ -234,7 +234,7 @@ struct AlarmTests {
     #expect(throws: TrustError.self) { try keeper.accept(id(9)) }
   }
 
-  @Test func `keeping leaves the pin and silences the other key`() throws {
+  @Test func `keeping a pin ends the alarms of the other key`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
@@ -246,7 +246,7 @@ struct AlarmTests {
     #expect(throws: TrustError.self) { try keeper.keep(id(2)) }
   }
 
-  @Test func `dismissing ends an alarm until the next try`() throws {
+  @Test func `dismissing ends an alarm until the next attempt`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
@@ -257,7 +257,7 @@ struct AlarmTests {
     #expect(keeper.alarms.all.count == 1)
   }
 
-  @Test func `refused strangers are listed by their IDs`() throws {
+  @Test func `refused strangers are listed by their ids`() throws {
     box.policy = .authority
     let keeper = try box.start()
     for _ in 0..<3 { _ = keeper.refusal(of: PeerChain(nil), id(1)) }
@@ -272,7 +272,7 @@ struct AlarmTests {
     #expect(!keeper.strangers.all.contains { $0.id == id(199) })
   }
 
-  @Test func `one address with many keys leaves other refused strangers their places`() throws {
+  @Test func `one address with many keys does not evict other refused strangers`() throws {
     box.policy = .authority
     let keeper = try box.start()
     for number in 1...3 as ClosedRange<UInt64> { _ = keeper.refusal(of: PeerChain(nil), id(number), from: number) }
@@ -285,7 +285,7 @@ struct AlarmTests {
 struct WishTests {
   let box = Box()
 
-  @Test func `what is done already is an error`() throws {
+  @Test func `repeating a change of trust is an error`() throws {
     let keeper = try box.start()
     #expect(throws: TrustError.self) { try keeper.unpin(.none, name: name("nobody")) }
     #expect(throws: TrustError.self) { try keeper.unpin(id(1), name: []) }
@@ -297,7 +297,7 @@ struct WishTests {
     #expect(throws: TrustError.self) { try keeper.pin(keeper.identity.id, named: []) }
   }
 
-  @Test func `forgetting one key forgets no other`() throws {
+  @Test func `unpinning one key does not affect another`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: [])
     try keeper.pin(id(2), named: [])
@@ -321,7 +321,7 @@ struct DenyListTests {
     #expect(try box.start().refusal(of: PeerChain(nil), id(1)) == .denied)
   }
 
-  @Test func `revoking ends the pin and forbids a new one`() throws {
+  @Test func `revoking a key removes its pin and prevents a new one`() throws {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     try keeper.revoke(id(1))
@@ -330,7 +330,7 @@ struct DenyListTests {
     #expect(throws: TrustError.self) { try keeper.revoke(keeper.identity.id) }
   }
 
-  @Test func `the serial rises and revoking twice is once`() throws {
+  @Test func `the serial number of the deny-list rises, and a key is revoked only once`() throws {
     let keeper = try box.start()
     try keeper.revoke(id(2))
     try keeper.revoke(id(1))
@@ -340,7 +340,7 @@ struct DenyListTests {
     #expect(try box.start().lists.map { $0.bytes } == keeper.lists.map { $0.bytes })
   }
 
-  @Test func `what cannot be written is not acknowledged nor applied`() throws {
+  @Test func `a revocation that cannot be written is neither confirmed nor applied`() throws {
     let keeper = try box.start()
     try keeper.revoke(id(1))
     _ = system("chmod 500 \(box.place.path); chattr +i \(box.place.path) 2> /dev/null")
@@ -352,7 +352,7 @@ struct DenyListTests {
     #expect(keeper.refusal(of: PeerChain(nil), id(1)) == .denied)
   }
 
-  @Test func `an operators list counts persists and only grows newer`() throws {
+  @Test func `the deny-list of an operator is applied and stored, and replaced only by a newer one`() throws {
     let author = Box()
     let op = try author.start()
     try op.revoke(id(1))
@@ -374,7 +374,7 @@ struct DenyListTests {
     #expect(try !box.start().isDenied(id(1)))
   }
 
-  @Test func `a list of somebody else or altered is not taken`() throws {
+  @Test func `a deny-list of another issuer, or an altered one, is refused`() throws {
     let author = Box(), stranger = Box()
     let op = try author.start(), other = try stranger.start()
     try op.revoke(id(1))
@@ -393,7 +393,7 @@ struct DenyListTests {
     #expect(keeper.takes(good, from: op.identity.id))
   }
 
-  @Test func `being revoked oneself is known`() throws {
+  @Test func `a node detects that its own key is revoked`() throws {
     let author = Box()
     let op = try author.start()
     box.operators = [op.identity.id]
@@ -404,7 +404,7 @@ struct DenyListTests {
     #expect(keeper.isSelfDenied)
   }
 
-  @Test func `a new key signs the list anew`() throws {
+  @Test func `a new key of the node signs its deny-list again`() throws {
     let keeper = try box.start()
     try keeper.revoke(id(1))
     _ = try NodeIdentity.create(StateDirectory(box.place.path))
@@ -431,7 +431,7 @@ struct TimeTests {
     return keeper
   }
 
-  @Test func `a time that was certain for six hours is kept for the next boot without a clock`() throws {
+  @Test func `a time that was synchronised for six hours is kept for the next boot without a clock`() throws {
     box.watch.seconds = TrustTime.releaseSeconds + 365 * day
     try run(6 * 3600)
     let kept = box.watch.seconds
@@ -440,7 +440,7 @@ struct TimeTests {
     #expect(try box.start().time.seconds == kept)
   }
 
-  @Test func `one false answer of a time server does not move the floor`() throws {
+  @Test func `a wrong answer of a time server does not move the earliest time`() throws {
     let keeper = try box.start()
     let start = box.watch.seconds
     for uptime in stride(from: Int64(0), through: 5 * day, by: 600) {
@@ -453,7 +453,7 @@ struct TimeTests {
     #expect(try box.start().time.floor >= start + 3 * day)
   }
 
-  @Test func `a clock that loses its source or is set begins anew`() throws {
+  @Test func `the six hours start again when the clock loses its source or is set`() throws {
     for isLost in [true, false] {
       let keeper = try box.start()
       let start = TrustTime.releaseSeconds + 365 * day
@@ -467,7 +467,7 @@ struct TimeTests {
     }
   }
 
-  @Test func `an unsynchronised clock is never kept`() throws {
+  @Test func `the time of an unsynchronised clock is never kept`() throws {
     box.watch.seconds = TrustTime.releaseSeconds + 20 * 365 * day
     box.watch.isSynchronised = false
     let keeper = try run(day)
@@ -475,7 +475,7 @@ struct TimeTests {
     #expect(try box.start().time.floor == TrustTime.releaseSeconds)
   }
 
-  @Test func `the floor never falls`() throws {
+  @Test func `the earliest time never decreases`() throws {
     box.watch.seconds = TrustTime.releaseSeconds + 100 * day
     try run(6 * 3600)
     let kept = box.watch.seconds

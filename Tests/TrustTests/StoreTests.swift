@@ -24,13 +24,13 @@ struct StoreTests {
     return try store.nextEpoch(wallMilliseconds: 1000 * seconds).epoch
   }
 
-  @Test func `epochs rise from one start to the next`() throws {
+  @Test func `the epoch increases at each start`() throws {
     let epochs = try (0..<5).map { _ in try start(store()) }
     #expect(epochs.map { $0 >> 32 } == [2, 4, 6, 8, 10])
     #expect(Set(epochs.map { UInt32(truncatingIfNeeded: $0) }).count > 1)
   }
 
-  @Test func `a torn file falls back says so and no epoch comes twice`() throws {
+  @Test func `a damaged state file is replaced by its previous version, and no epoch is used twice`() throws {
     for _ in 0..<3 { _ = try start(store()) }
     try box.corrupt("state")
     let fallen = try store()
@@ -39,7 +39,7 @@ struct StoreTests {
     #expect(try store().notice == nil)
   }
 
-  @Test func `with both generations lost there is no store`() throws {
+  @Test func `a start without either version of the state file is an error`() throws {
     for _ in 0..<3 { _ = try start(store()) }
     try box.corrupt("state")
     try box.corrupt("state.old")
@@ -49,7 +49,7 @@ struct StoreTests {
     #expect(try start(store()) >> 32 == 2)
   }
 
-  @Test func `a revocation is in both generations`() throws {
+  @Test func `a revocation is stored in both versions of the state file`() throws {
     let keeper = try box.start()
     try keeper.revoke(id(1))
     try box.corrupt("state")
@@ -60,7 +60,7 @@ struct StoreTests {
     #expect(try box.start().isDenied(id(1)))
   }
 
-  @Test func `a revocation is in both generations also when it is written in the background`() throws {
+  @Test func `a revocation is stored in both versions also while a background write runs`() throws {
     let keeper = try box.start()
     let descriptor = try #require(keeper.store.writeInBackground())
     try keeper.revoke(id(1))
@@ -74,7 +74,7 @@ struct StoreTests {
     #expect(try box.start().isDenied(id(1)))
   }
 
-  @Test func `starts on a disk that takes nothing rise too`() throws {
+  @Test func `the epoch increases at each start even if the disk cannot be written`() throws {
     var epochs = [try start(store())]
     // A directory in place of the file that is written first makes every write fail, even by root.
     #expect(mkdir(box.place.path + "/state.new", 0o700) == 0)
@@ -93,7 +93,7 @@ struct StoreTests {
     #expect(zip(epochs, epochs.dropFirst()).allSatisfy { $0 < $1 }, "\(epochs)")
   }
 
-  @Test func `what a start could not write the same start writes later`() throws {
+  @Test func `a state that could not be written at the start is written later`() throws {
     _ = try start(store())
     #expect(mkdir(box.place.path + "/state.new", 0o700) == 0)
     let broken = try store()
@@ -103,7 +103,7 @@ struct StoreTests {
     #expect(try start(store()) > epoch)
   }
 
-  @Test func `what is saved while a write runs is written after it`() throws {
+  @Test func `a change during a background write is written after it`() throws {
     let first = try store()
     let descriptor = try #require(first.writeInBackground())
     for seconds in Int64(1)...9 {
@@ -123,7 +123,7 @@ struct StoreTests {
     #expect(try store().state.keptSeconds == 10)
   }
 
-  @Test func `a state survives the way`() throws {
+  @Test func `a state is decoded as it was encoded`() throws {
     var state = TrustState()
     state.epochCounter = 0xFFFF_FFFF
     state.keptSeconds = 1_795_219_200
@@ -140,7 +140,7 @@ struct StoreTests {
     #expect(TrustState(bytes + [0]) == nil)
   }
 
-  @Test func `the largest state fits its file`() {
+  @Test func `the largest possible state fits its file`() {
     var state = TrustState()
     for number in 0..<UInt64(TrustLimits.pinsMax) {
       state.pins.append(Pin(node: id(number), name: [UInt8](repeating: 0x61, count: 63), isByOperator: false))
@@ -151,7 +151,7 @@ struct StoreTests {
     #expect(TrustState(state.encoded()) == state)
   }
 
-  @Test func `after the last count the first comes again`() throws {
+  @Test func `the epoch counter starts again after its maximum`() throws {
     let last = try store()
     last.state.epochCounter = .max - 3
     #expect(try start(last) >> 32 == 0xFFFF_FFFE)

@@ -9,26 +9,26 @@ import Testing
 
   private func touchFlag() { _ = system("touch \(flag)") }
 
-  @Test func `the kernels answer counts whatever the flag says`() {
+  @Test func `the kernel's answer takes precedence over the flag file`() {
     #expect(SystemClock(flag: flag, kernel: { .synchronised }).isSynchronised)
     touchFlag()
     #expect(!SystemClock(flag: flag, kernel: { .unsynchronised }).isSynchronised)
   }
 
-  @Test func `a sandbox that refuses leaves the flag of timesyncd`() {
+  @Test func `the flag file of systemd-timesyncd is used if a sandbox refuses the kernel's answer`() {
     let clock = SystemClock(flag: flag, kernel: { .refused(EPERM) })
     #expect(!clock.isSynchronised)
     touchFlag()
     #expect(clock.isSynchronised)
   }
 
-  @Test func `only a refusal is worth a notice`() throws {
+  @Test func `only a refusal by the kernel is reported`() throws {
     #expect(SystemClock(flag: flag, kernel: { .unsynchronised }).notice == nil)
     let notice = try #require(SystemClock(flag: flag, kernel: { .refused(EPERM) }).notice)
     #expect(notice.contains("Operation not permitted") && notice.contains(flag) && notice.contains("clock_adjtime"))
   }
 
-  @Test func `this machines kernel answers`() {
+  @Test func `the kernel of this machine answers`() {
     #expect(SystemClock().notice == nil)
   }
 }
