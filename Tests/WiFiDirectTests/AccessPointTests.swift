@@ -39,7 +39,7 @@ import Testing
     return WiFiDirectRadio(loop, options, hint: 0xFEDC, recorder) { _ in nil }
   }
 
-  @Test func `an access point takes the place of a group`() throws {
+  @Test func `an access point replaces the group if the driver supports no group`() throws {
     let radio = makeRadio { $0.passphrase = "correct horse" }
     var interfaces: [String?] = []
     radio.groupInterfaceChanged = { interfaces.append($0) }
@@ -60,7 +60,7 @@ import Testing
     #expect(radio.snapshot.frequency == 2437 && interfaces == ["ap-cwtest"])
   }
 
-  @Test func `it has the passphrase of its node`() throws {
+  @Test func `an access point has the passphrase of its node`() throws {
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
@@ -68,7 +68,7 @@ import Testing
     #expect(supplicant.commands.contains("IFNAME=ap-cwtest SET_NETWORK 0 psk \"abcdefgh23456789\""))
   }
 
-  @Test func `its stations are known`() throws {
+  @Test func `the stations of an access point are tracked`() throws {
     isThere.value = true
     let radio = makeRadio()
     radio.start()
@@ -83,7 +83,7 @@ import Testing
     serve(loop) { radio.snapshot.stations.isEmpty }
   }
 
-  @Test func `where there is one interface only it is used unless it has a network`() throws {
+  @Test func `an access point uses the only interface of a driver unless that has a network`() throws {
     let usual = supplicant.answer
     isThere.isOnOwnInterface = true
     var networks = "network id / ssid / bssid / flags\n0\thome\tany\t[CURRENT]"
@@ -106,7 +106,7 @@ import Testing
     #expect(radio.snapshot.groupInterface == "cwtest")
   }
 
-  @Test func `one that is gone is made again`() throws {
+  @Test func `an access point that disappears is created again`() throws {
     isThere.value = true
     let radio = makeRadio()
     radio.start()
@@ -120,7 +120,7 @@ import Testing
     #expect(supplicant.count("INTERFACE_ADD ap-cwtest") == 2)
   }
 
-  @Test func `it goes with the daemon`() throws {
+  @Test func `an access point ends with the daemon`() throws {
     isThere.value = true
     let radio = makeRadio()
     radio.start()

@@ -75,7 +75,7 @@ import Testing
     #expect(supplicant.commands.contains("IFNAME=mesh-cwtest SET_NETWORK 0 mesh_fwding 0"))
   }
 
-  @Test func `the group on the same radio is left alone`() throws {
+  @Test func `a mesh leaves the group on the same radio unchanged`() throws {
     isThere.isOn = true
     let radio = makeRadio(isBesideGroup: true)
     radio.start()

@@ -6,7 +6,7 @@ import Testing
 
 /// WPS push button of a group owner.
 extension WiFiDirectRadioTests {
-  @Test func `a used push button is pressed again`() throws {
+  @Test func `push button is activated again after it was used`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     defer { radio.stop() }
@@ -39,7 +39,7 @@ extension WiFiDirectRadioTests {
         == ["IFNAME=p2p-cwtest-0 WPS_PBC", "IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr=42:00:00:00:01:00"])
   }
 
-  @Test func `a refused exemption ends the turn`() throws {
+  @Test func `a refused exemption from the overlap check ends the turn`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.contains("WPS_PBC p2p_dev_addr") ? "FAIL" : usual($0) }
@@ -55,7 +55,7 @@ extension WiFiDirectRadioTests {
     #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr=42:00:00:00:02:00") == 1)
   }
 
-  @Test func `a press of the button ends the turn, and activates push button for all devices`() throws {
+  @Test func `a press of the button ends the turn and activates push button for all devices`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     defer { radio.stop() }
@@ -83,7 +83,7 @@ extension WiFiDirectRadioTests {
     #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC p2p_dev_addr=42:00:00:00:02:00") == 1)
   }
 
-  @Test func `a push button on request exempts no device from the overlap check`() throws {
+  @Test func `push button on request exempts no device from the overlap check`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.pushButton = .onRequest }
     defer { radio.stop() }
@@ -94,7 +94,7 @@ extension WiFiDirectRadioTests {
     #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 0)
   }
 
-  @Test func `a push button on request waits for the request`() throws {
+  @Test func `push button on request waits for a request`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.pushButton = .onRequest }
     radio.start()
@@ -113,7 +113,7 @@ extension WiFiDirectRadioTests {
     #expect(!radio.snapshot.isPushButtonPressed, "two minutes have gone by")
   }
 
-  @Test func `a push button that is forbidden is not pressed`() throws {
+  @Test func `push button that is disabled is never activated`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.pushButton = .never }
     defer { radio.stop() }

@@ -13,13 +13,13 @@ import Testing
     turns.request(by: device, at: beginning + .seconds(seconds))
   }
 
-  @Test func `the first device that requests gets the turn`() {
+  @Test func `the first requesting device gets the turn`() {
     var turns = PushButtonTurns()
     #expect(request(&turns, first))
     #expect(turns.isTaken(at: beginning))
   }
 
-  @Test func `a repeated request begins no other turn`() {
+  @Test func `a repeated request starts no other turn`() {
     var turns = PushButtonTurns()
     #expect(request(&turns, first))
     #expect(!request(&turns, first, after: 7))

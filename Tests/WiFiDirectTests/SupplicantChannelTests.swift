@@ -26,7 +26,7 @@ import Testing
       failed: failed)
   }
 
-  @Test func `it asks for events first and sends one command at a time`() throws {
+  @Test func `a channel requests events first and sends one command at a time`() throws {
     var isAnswering = false
     supplicant.answer = { _ in isAnswering ? "OK" : nil }
     let channel = try open()
@@ -44,7 +44,7 @@ import Testing
     #expect(channel.isIdle)
   }
 
-  @Test func `replies reach their commands and events their receiver however they mix`() throws {
+  @Test func `replies and events are delivered correctly in any order`() throws {
     supplicant.answer = { [supplicant] command in
       if command == "STATUS" { supplicant.say("IFNAME=wlan0 <3>P2P-FIND-STOPPED ") }
       return command == "STATUS" ? "mode=P2P GO\nwpa_state=COMPLETED" : "OK"
@@ -59,7 +59,7 @@ import Testing
     #expect(events == [SupplicantMessage(interface: "wlan0", event: .findStopped)])
   }
 
-  @Test func `a reply nobody asked for is ignored`() throws {
+  @Test func `a reply without a pending command is ignored`() throws {
     let channel = try open()
     defer { channel.close() }
     serve(loop) { channel.isIdle }
@@ -85,7 +85,7 @@ import Testing
     #expect(!isAnswered)
   }
 
-  @Test func `a dead supplicant is noticed by the next command but not from within it`() throws {
+  @Test func `the end of wpa_supplicant is detected by the next command, but not reported within it`() throws {
     var reasons: [String] = []
     let channel = try open(failed: { reasons.append($0) })
     serve(loop) { channel.isIdle }
@@ -97,7 +97,7 @@ import Testing
     #expect(reasons.first?.hasPrefix("is gone: ") == true)
   }
 
-  @Test func `a supplicant that gives no events fails the channel`() throws {
+  @Test func `a wpa_supplicant that sends no events fails the channel`() throws {
     supplicant.answer = { _ in "FAIL" }
     var reasons: [String] = []
     let channel = try open(failed: { reasons.append($0) })
@@ -106,7 +106,7 @@ import Testing
     channel.close()
   }
 
-  @Test func `more waiting commands than the limit fail the channel`() throws {
+  @Test func `pending commands beyond the limit fail the channel`() throws {
     supplicant.answer = { _ in nil }
     var reasons: [String] = []
     let channel = try open(failed: { reasons.append($0) })
@@ -116,12 +116,12 @@ import Testing
     #expect(reasons == ["is too slow: \(SupplicantChannel.queueMax) commands are queued"])
   }
 
-  @Test func `a socket nobody listens to is an error`() throws {
+  @Test func `a socket without a listener is an error`() throws {
     supplicant.die()
     #expect(throws: SystemError(code: ECONNREFUSED)) { _ = try open() }
   }
 
-  @Test func `the last words do not wait for an answer`() throws {
+  @Test func `the last command waits for no reply`() throws {
     supplicant.answer = { _ in nil }
     let channel = try open()
     channel.send("PING")
@@ -131,7 +131,7 @@ import Testing
     #expect(supplicant.commands == ["ATTACH", "P2P_GROUP_REMOVE p2p-wlan0-0"])
   }
 
-  @Test func `a flood of events is read in bounded shares and whole`() throws {
+  @Test func `a flood of events is read completely, in limited portions`() throws {
     var count = 0
     let channel = try open(received: { _ in count += 1 })
     defer { channel.close() }

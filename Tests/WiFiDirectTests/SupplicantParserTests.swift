@@ -32,7 +32,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
       parse("IFNAME=mesh-wlan0 <3>\(text)") == SupplicantMessage(interface: "mesh-wlan0", event: event))
   }
 
-  @Test func `a device without a group is no owner`() throws {
+  @Test func `a device without a group is not an owner`() throws {
     let message = try #require(
       parse(
         "<3>P2P-DEVICE-FOUND 42:00:00:00:00:00 p2p_dev_addr=42:00:00:00:00:00 pri_dev_type=1-0050F204-1 "
@@ -45,7 +45,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             isGroupOwner: false)))
   }
 
-  @Test func `a strangers device name cannot forge fields`() throws {
+  @Test func `a device name cannot forge fields`() throws {
     let message = try #require(
       parse(
         "<3>P2P-DEVICE-FOUND 46:00:00:00:01:00 p2p_dev_addr=42:00:00:00:01:00 pri_dev_type=1-0050F204-1 "
@@ -59,7 +59,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             name: "x' config_methods=0x1 group_capab=0x1 p2p_dev_addr=66:66:66:66:66:66", isGroupOwner: false)))
   }
 
-  @Test func `an owners group has its passphrase`() throws {
+  @Test func `an event about an owner's group contains the passphrase`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan0-0 GO ssid="DIRECT-BB" freq=2462 passphrase="n6UfHMDO" "#
@@ -72,7 +72,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             address: 0, mask: 0, ownerAddress: 0)))
   }
 
-  @Test func `a clients group has its addresses`() throws {
+  @Test func `an event about a client's group contains the addresses`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="DIRECT-yb" freq=2437 "#
@@ -86,7 +86,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             address: 0xC0A8_310A, mask: 0xFFFF_FF00, ownerAddress: 0xC0A8_3101)))
   }
 
-  @Test func `a group without assigned addresses is a group`() throws {
+  @Test func `an event about a group without assigned addresses is accepted`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="DIRECT-B7" freq=2437 psk=00 go_dev_addr=42:00:00:00:01:00"#))
@@ -95,7 +95,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     #expect(group.ownerAddress == 0)
   }
 
-  @Test func `a strangers network name cannot forge addresses`() throws {
+  @Test func `a network name cannot forge addresses`() throws {
     let message = try #require(
       parse(
         #"<3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="a\" freq=1 go_dev_addr= ip_addr=6.6.6.6\x00\\" freq=2437 "#
@@ -107,12 +107,12 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     #expect(group.address == 0xC0A8_310A)
   }
 
-  @Test func `a groups end has its interface and reason`() throws {
+  @Test func `an event about the end of a group contains interface and reason`() throws {
     let message = try #require(parse("<3>P2P-GROUP-REMOVED p2p-wlan1-0 client reason=GO_ENDING_SESSION"))
     #expect(message.event == .groupRemoved(interface: "p2p-wlan1-0", reason: "GO_ENDING_SESSION"))
   }
 
-  @Test func `stations come and go on the groups interface`() {
+  @Test func `stations join and leave on the interface of the group`() {
     let address = MACAddress(0x4600_0000_0100)
     #expect(
       parse("IFNAME=p2p-wlan0-0 <3>AP-STA-CONNECTED 46:00:00:00:01:00 p2p_dev_addr=42:00:00:00:01:00")
@@ -144,11 +144,11 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     ("<3>P2P: Reject scan trigger since one is already pending", .other),
     ("<3>", .other),
   ])
-  func `events without fields`(_ text: String, _ event: SupplicantEvent) {
+  func `events without fields are recognised`(_ text: String, _ event: SupplicantEvent) {
     #expect(parse(text)?.event == event)
   }
 
-  @Test func `a push button request names its device`() {
+  @Test func `a push button request contains the address of its device`() {
     let text =
       "<3>P2P-PROV-DISC-PBC-REQ 46:00:00:00:02:00 p2p_dev_addr=42:00:00:00:02:00 pri_dev_type=1-0050F204-1 "
       + "name=' p2p_dev_addr=42:00:00:00:03:00' config_methods=0x80 dev_capab=0x25 group_capab=0x0 group=p2p-wlan0-0"
@@ -156,7 +156,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
   }
 
   @Test(arguments: ["OK\n", "PONG\n", "FAIL\n", "wlan0\np2p-dev-wlan0\n", "", "<", "<12345>x", "IFNAME=wlan0"])
-  func `what is no event is a reply`(_ text: String) {
+  func `a message that is no event is a reply`(_ text: String) {
     #expect(parse(text) == nil)
   }
 
@@ -174,12 +174,12 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     "<3>AP-STA-CONNECTED 46:00:00:00:01:0g",
     "<3>AP-STA-CONNECTED",
   ])
-  func `a truncated or wrong event is none of ours`(_ text: String) {
+  func `a truncated or invalid event is ignored`(_ text: String) {
     #expect(parse(text)?.event == .other)
   }
 
   /// Reads every prefix and every message with one damaged byte without a trap.
-  @Test func `no damage traps`() {
+  @Test func `a damaged message never traps`() {
     let golden = Array(
       (#"IFNAME=wlan0 <3>P2P-GROUP-STARTED p2p-wlan1-0 client ssid="D\x41\"" freq=2437 passphrase="p" "#
         + "go_dev_addr=42:00:00:00:00:00 ip_addr=192.168.49.10 ip_mask=255.255.255.0 go_ip_addr=192.168.49.1").utf8)
@@ -199,14 +199,14 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
 struct Unexpected: Error {}
 
 @Suite struct NameTests {
-  @Test func `a hardware address is read and written alike`() {
+  @Test func `a hardware address is decoded as it is encoded`() {
     #expect(MACAddress(parsing: "42:0a:00:FF:01:00".utf8)?.text == "42:0a:00:ff:01:00")
     for wrong in ["", "42:0a:00:ff:01", "42:0a:00:ff:01:000", "42-0a-00-ff-01-00", "4:20a:00:ff:01:00"] {
       #expect(MACAddress(parsing: wrong.utf8) == nil)
     }
   }
 
-  @Test func `a device name carries the hint`() {
+  @Test func `a device name contains the hint`() {
     let name = DeviceName.make(prefix: "Causeway", hint: 0x0123_4567_89AB_CDEF)
     #expect(name == "Causeway-0123456789abcdef")
     #expect(DeviceName.hint(of: name) == 0x0123_4567_89AB_CDEF)
@@ -215,12 +215,12 @@ struct Unexpected: Error {}
     #expect(DeviceName.hint(of: "Causeway+0123456789abcdef") == 0)
   }
 
-  @Test func `the longest prefix still makes a device name`() {
+  @Test func `the longest prefix still yields a valid device name`() {
     let prefix = String(repeating: "x", count: DeviceName.prefixBytesMax)
     #expect(DeviceName.make(prefix: prefix, hint: 0).utf8.count == DeviceName.bytesMax)
   }
 
-  @Test func `the P2P device of a long interface name is cut as the kernel cuts`() {
+  @Test func `the P2P device name of a long interface name is truncated as in the kernel`() {
     #expect(p2pDeviceInterface("wlan0") == "p2p-dev-wlan0")
     #expect(p2pDeviceInterface("wlx00c0ca123456") == "p2p-dev-wlx00c0")
   }
@@ -233,9 +233,9 @@ struct Unexpected: Error {}
     return options.problem
   }
 
-  @Test func `the defaults have no problem`() { #expect(problem { _ in } == nil) }
+  @Test func `the default options have no problem`() { #expect(problem { _ in } == nil) }
 
-  @Test func `what would break a command is refused`() {
+  @Test func `options that would break a command are refused`() {
     #expect(problem { $0.interface = "wlan0 P2P_FIND" } != nil)
     #expect(problem { $0.interface = "" } != nil)
     #expect(problem { $0.deviceNamePrefix = "Cause\nway" } != nil)
@@ -246,7 +246,7 @@ struct Unexpected: Error {}
     #expect(problem { $0.ssid = String(repeating: "x", count: 33) } != nil)
   }
 
-  @Test func `a clients passphrase needs a network`() {
+  @Test func `a client with a passphrase also needs a network name`() {
     #expect(
       problem {
         $0.role = .client; $0.passphrase = "correct horse"

@@ -66,7 +66,7 @@ let ownerStarted =
     supplicant.say(ownerStarted)
   }
 
-  @Test func `an owner sets everything it needs before it makes the group`() throws {
+  @Test func `an owner is configured before its group is created`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     radio.start()
@@ -79,7 +79,7 @@ let ownerStarted =
     #expect(radio.snapshot.state == .creatingGroup)
   }
 
-  @Test func `an owners group is shown and its push button pressed`() throws {
+  @Test func `an owner's group is reported, and push button is activated`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     var interfaces: [String?] = []
@@ -100,7 +100,7 @@ let ownerStarted =
     #expect(radio.snapshot.stations.isEmpty)
   }
 
-  @Test func `a group whose handshakes a bridge would take stays apart and works`() throws {
+  @Test func `a group whose handshakes a bridge would intercept stays outside the bridge and works`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.hasSuffix("DRIVER_FLAGS2") ? "0:" : usual($0) }
@@ -117,7 +117,7 @@ let ownerStarted =
       })
   }
 
-  @Test func `a radio held on another band gets the group there`() throws {
+  @Test func `a radio that is fixed to another band gets its group there`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.hasSuffix("freq=2") ? "FAIL" : usual($0) }
@@ -129,7 +129,7 @@ let ownerStarted =
     #expect(recorder.reports.isEmpty)
   }
 
-  @Test func `a name and passphrase of ones own make a persistent group`() throws {
+  @Test func `a configured name and passphrase create a persistent group`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio {
       $0.ssid = "living"
@@ -146,7 +146,7 @@ let ownerStarted =
     #expect(supplicant.commands.last == "IFNAME=p2p-dev-cwtest REMOVE_NETWORK 3")
   }
 
-  @Test func `a removed group is told and made again after a pause`() throws {
+  @Test func `a removed group is reported and created again after a pause`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     var interfaces: [String?] = []
@@ -165,7 +165,7 @@ let ownerStarted =
     #expect(supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 2)
   }
 
-  @Test func `somebody elses group is left alone`() throws {
+  @Test func `the group of another program is left alone`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     defer { radio.stop() }
@@ -203,7 +203,7 @@ let ownerStarted =
 
   // MARK: - Client
 
-  @Test func `a client joins a nodes group and reports its owner`() throws {
+  @Test func `a client joins a node's group and reports its owner`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -225,7 +225,7 @@ let ownerStarted =
     #expect(radio.snapshot.state == .searching)
   }
 
-  @Test func `a client says where the owner is when it is known`() throws {
+  @Test func `a client states the frequency of the owner if it is known`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { command in
@@ -240,7 +240,7 @@ let ownerStarted =
     #expect(supplicant.commands.last == "P2P_CONNECT 42:00:00:00:01:00 pbc join freq=2462")
   }
 
-  @Test func `a client passes by strangers and nodes without a group`() throws {
+  @Test func `a client ignores devices that are not nodes or own no group`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -257,7 +257,7 @@ let ownerStarted =
     #expect(radio.snapshot.state == .searching)
   }
 
-  @Test func `a client with a chosen peer joins only it`() throws {
+  @Test func `a client with a configured peer joins only that peer`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio {
       $0.role = .client
@@ -276,7 +276,7 @@ let ownerStarted =
     #expect(supplicant.commands.last == "P2P_CONNECT 42:00:00:00:02:00 pbc join")
   }
 
-  @Test func `a refused join is told given up and followed by a pause`() throws {
+  @Test func `a refused join is reported, abandoned and followed by a pause`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -307,7 +307,7 @@ let ownerStarted =
   }
 
   /// Any device can own a group whose name looks like that of a node, and then admit no station.
-  @Test func `an owner that did not let a node in is tried after others`() throws {
+  @Test func `an owner that refused this node is tried after other owners`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -328,7 +328,7 @@ let ownerStarted =
     search(4, finding: [other], joins: 0x4200_0000_0200)
   }
 
-  @Test func `a full group is given up at once`() throws {
+  @Test func `a join to a full group is abandoned at once`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -342,7 +342,7 @@ let ownerStarted =
     #expect(recorder.reports.map(\.text) == ["the group is full: its owner accepts no more stations"])
   }
 
-  @Test func `a client with a passphrase is an ordinary station`() throws {
+  @Test func `a client with a passphrase joins as an ordinary station`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio {
       $0.role = .client
@@ -366,7 +366,7 @@ let ownerStarted =
 
   // MARK: - wpa_supplicant
 
-  @Test func `an absent supplicant is told once with the remedy and found when it comes`() throws {
+  @Test func `a missing wpa_supplicant is reported once with a remedy, and used when it appears`() throws {
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
@@ -378,7 +378,7 @@ let ownerStarted =
     #expect(recorder.reports.map(\.text) == ["no wpa_supplicant at \(path): start it with -g \(path)"])
   }
 
-  @Test func `a supplicant that ends takes the group and the candidate with it`() throws {
+  @Test func `the end of wpa_supplicant ends the group and the candidate`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
     radio.start()
@@ -395,7 +395,7 @@ let ownerStarted =
     #expect(radio.snapshot.groupInterface == "")
   }
 
-  @Test func `without a global socket the P2P devices own serves`() throws {
+  @Test func `without a global socket the P2P device's own socket is used`() throws {
     let supplicant = try makeSupplicant("p2p-dev-cwtest")
     let group = try FakeSupplicant(loop, scratch.path + "/p2p-cwtest-0")
     let radio = makeRadio()
@@ -411,7 +411,7 @@ let ownerStarted =
     #expect(radio.snapshot.stations.count == 1)
   }
 
-  @Test func `an interface the supplicant does not drive is added`() throws {
+  @Test func `an interface that wpa_supplicant does not manage is added`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     var isAdded = false
@@ -426,7 +426,7 @@ let ownerStarted =
     #expect(supplicant.commands.contains { $0.hasPrefix("INTERFACE_ADD cwtest\t\tnl80211\t") })
   }
 
-  @Test func `an absent interface is a fault not a crash`() throws {
+  @Test func `a missing interface is reported as a fault`() throws {
     let supplicant = try makeSupplicant()
     supplicant.answer = { $0.hasPrefix("INTERFACE_ADD") ? "FAIL" : $0 == "INTERFACES" ? "" : "OK" }
     let radio = makeRadio()
@@ -437,7 +437,7 @@ let ownerStarted =
     #expect(recorder.reports.first?.text.contains("cannot use cwtest") == true)
   }
 
-  @Test func `a supplicant without wi fi direct is a fault for a client`() throws {
+  @Test func `a wpa_supplicant without Wi-Fi Direct is a fault for a client`() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.hasSuffix("STATUS") ? "wpa_state=DISCONNECTED" : usual($0) }
@@ -448,7 +448,7 @@ let ownerStarted =
     #expect(recorder.reports.first?.text.contains("does not support Wi-Fi Direct") == true)
   }
 
-  @Test func `options that cannot work leave the radio off`() throws {
+  @Test func `invalid options leave the radio off`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.passphrase = "short" }
     radio.start()

@@ -87,7 +87,7 @@ extension WiFiDirectRadioTests {
     #expect(supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 2)
   }
 
-  @Test func `the failure of an absent radio names its absence`() throws {
+  @Test func `the fault of an absent radio states that it is absent`() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
     radio.start()
