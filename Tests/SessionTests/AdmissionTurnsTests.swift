@@ -50,14 +50,14 @@ import Testing
 
   private func members(_ table: SessionTable) -> [UInt64] { table.members.map { $0.node.high } }
 
-  @Test func `a member that admits many takes no place of its founder or of others`() {
+  @Test func `a member that admits many others takes no slot of its founder or of other branches`() {
     var table = founded(by: 100, membersMax: 6)
     for member in 101...103 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     for invented in 1...50 as ClosedRange<UInt64> { enter(invented, by: 103, depth: 2, &table) }
     #expect(members(table) == [1, 2, 100, 101, 102, 103])
   }
 
-  @Test func `invented members that admit further ones share the places of one branch`() {
+  @Test func `invented members that admit further ones share the slots of one branch`() {
     var table = founded(by: 100, membersMax: 7)
     for member in 101...103 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     for member in 104...105 as ClosedRange<UInt64> { enter(member, by: 101, depth: 2, &table) }
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 7])
-  func `merged sessions have equal shares of the places, however many are in each`(_ count: Int) {
+  func `merged sessions have equal shares of the slots, whatever their sizes`(_ count: Int) {
     var table = founded(by: 100, membersMax: 8)
     for member in 101...103 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     let own = table.id
@@ -83,13 +83,13 @@ import Testing
     #expect(members(table).count { $0 < 1_000 } == 8 / (count + 1))
   }
 
-  @Test func `all have a place as long as there are as many`() {
+  @Test func `all members have slots as long as their number is within the limit`() {
     var table = founded(by: 100, membersMax: 6)
     for member in 1...5 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     #expect(members(table) == [1, 2, 3, 4, 5, 100])
   }
 
-  @Test func `a founder that has left has no place, and those below it have theirs`() {
+  @Test func `a founder that has left has no slot, and the members that it admitted keep theirs`() {
     var table = founded(by: 100, membersMax: 2)
     for member in 1...3 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     _ = table.end(Self.address(100), by: Self.address(100), .wanted, [])
@@ -105,7 +105,7 @@ import Testing
       isConnected: { _ in isConnected })
   }
 
-  @Test func `a newcomer of another branch takes a place of one that has filled all free places`() {
+  @Test func `a newcomer of another branch takes a slot of a branch that has filled all free slots`() {
     var table = founded(by: 100, membersMax: 8)
     for member in 101...102 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     #expect(hasPlace(table, 200, by: 100))
@@ -120,7 +120,7 @@ import Testing
     #expect(members(table) == [1, 2, 3, 4, 100, 101, 102, 200])
   }
 
-  @Test func `a full session without a larger branch takes nobody more`() {
+  @Test func `a full session without a larger branch admits no newcomer`() {
     var table = founded(by: 100, membersMax: 8)
     for member in 101...107 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     for newcomer in [50, 200] as [UInt64] {
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `a connected member gives way only if its branch has more than half of the places`() {
+  @Test func `a connected member is evicted only if its branch has more than half of the slots`() {
     var table = founded(by: 100, membersMax: 8)
     for member in 101...104 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
     for member in 1...3 as ClosedRange<UInt64> { enter(member, by: 104, depth: 2, &table) }
@@ -137,7 +137,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `a newcomer joins although a member has admitted as many as there were places`(_ areAway: Bool) {
+  func `a newcomer joins although one member has admitted as many as there were slots`(_ areAway: Bool) {
     let hall = Hall(7)
     let sessions = (0..<7).map { hall.open($0, SessionRules(membersMax: 6)) }
     hall.join(1, into: sessions[1], by: 0, sessions[0])
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `a former member without a place holds up no newcomer that is gathered`() throws {
+  @Test func `a former member without a slot does not delay the auto-join of a newcomer`() throws {
     let hall = Hall(7)
     let rules = SessionRules(membersMax: 5)
     let sessions = (0..<7).map { hall.open($0, rules) }

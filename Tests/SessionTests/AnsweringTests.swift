@@ -54,14 +54,14 @@ import Testing
     return count
   }
 
-  @Test func `an application is asked about four invitations of a node, and as many more are answered`() throws {
+  @Test func `an application is asked about four invitations of a node, and four more are answered busy`() throws {
     let hall = hall(2)
     for number in 1...20 as ClosedRange<UInt32> { try invite(hall, from: 1, number) }
     #expect(questions(hall) == SessionLimits.invitationsPerNodeMax)
     #expect(try answers(hall) == Array(repeating: .busy, count: SessionLimits.invitationsPerNodeMax))
   }
 
-  @Test func `an application is asked about thirty-two invitations of pinned nodes`() throws {
+  @Test func `an application is asked about at most thirty-two invitations of pinned nodes`() throws {
     let hall = hall(10)
     for station in 1...9 {
       hall.stations[0].sessions.note(hall.stations[station].id, ingress: UInt64(station), isPinned: true)
@@ -76,7 +76,7 @@ import Testing
     #expect(try answers(hall) == [.busy])
   }
 
-  @Test func `who may not meet the inviter is not asked`() throws {
+  @Test func `an application is not asked about an inviter that its rules exclude`() throws {
     let hall = hall(2)
     hall.stations[0].sessions.peerFound(hall.stations[1].id, epoch: 1, isSealed: false, now: hall.now)
     try invite(hall, from: 1, 1, SessionRules(onlySealed: true))
@@ -86,13 +86,13 @@ import Testing
     #expect(questions(hall) == 1)
   }
 
-  @Test func `two of a node that take this one for a member are answered`() throws {
+  @Test func `two applications per node that regard this one as a member are answered`() throws {
     let hall = hall(2)
     for endpoint in 1...6 as ClosedRange<UInt32> { try meet(hall, from: 1, endpoint) }
     #expect(said(hall, .table).count == SessionLimits.stalePerNodeMax)
   }
 
-  @Test func `four pinned nodes that take this one for a member are answered`() throws {
+  @Test func `four pinned nodes that regard this one as a member are answered`() throws {
     let hall = hall(7)
     for station in 1...6 {
       hall.stations[0].sessions.note(hall.stations[station].id, ingress: UInt64(station), isPinned: true)

@@ -29,18 +29,18 @@ import Testing
     return join
   }
 
-  @Test func `addresses are in ascending order however they are added`() {
+  @Test func `addresses are in ascending order, however they are added`() {
     let join = gathering(9, 3, 5, own: 4)
     #expect(join.entries.map { $0.address } == [address(3), address(5), address(9)])
   }
 
-  @Test func `the first in turn invites at once in a session, and after a moment when alone`() {
+  @Test func `the first address in order invites at once from a session, and after a pause when alone`() {
     let join = gathering(9, own: 1)
     #expect(due(join, 9, position: 0) == start)
     #expect(due(join, 9, position: 0, isAlone: true) == start + SessionLimits.aloneTime)
   }
 
-  @Test func `a later session waits for each node before it`() {
+  @Test func `a later member of the session waits for each member before it`() {
     let join = gathering(9, own: 3)
     #expect(due(join, 9, position: 2) == start + SessionLimits.takeOverTime * 2)
     #expect(due(join, 9, position: nil) == .never)
@@ -51,7 +51,7 @@ import Testing
     #expect(due(join, 9, position: 0, isMember: true) == start + SessionLimits.takeOverTime)
   }
 
-  @Test func `the wait starts again when the session grows, but not for ever`() {
+  @Test func `the wait starts again when the session grows, but not without end`() {
     var join = gathering(9, own: 3)
     join.tableChanged(start + .seconds(4))
     #expect(join.checkAt == .zero)
@@ -60,7 +60,7 @@ import Testing
     #expect(due(join, 9, position: 1) == start + SessionLimits.growTime + SessionLimits.takeOverTime)
   }
 
-  @Test func `an address to which the application connects is invited at once, whoever is first`() {
+  @Test func `an address to which the application connects is invited at once`() {
     let join = gathering(9, own: 30)
     #expect(due(join, 9, position: 5, isIntroduced: true) == start)
   }
@@ -80,13 +80,13 @@ import Testing
     #expect(due(join, 9, position: 0) == start + SessionLimits.gatherPauseMax)
   }
 
-  @Test func `an address that declined is forgotten`() {
+  @Test func `an address that declined is removed`() {
     var join = gathering(9, own: 1)
     join.ended(address(9), .declined(explanation: []), start)
     #expect(join.entries.isEmpty)
   }
 
-  @Test func `an inviter without a welcome is refused until its pause ends, also after a restart`() {
+  @Test func `an inviter that sent no welcome is refused until its pause ends, also after a restart`() {
     var join = gathering(9, own: 1)
     join.welcomeMissed(address(9), start)
     #expect(join.refuses(address(9), start))
@@ -95,7 +95,7 @@ import Testing
     #expect(!join.refuses(address(9), start + SessionLimits.sweepTime))
   }
 
-  @Test func `the window doubles with each lone invitee, and a merge resets it`() {
+  @Test func `the window doubles with each single invitee, and a merge resets it`() {
     var join = gathering(9, own: 1)
     for window in [2, 4, 8, 8] {
       join.accepted(isMerge: false)
@@ -105,7 +105,7 @@ import Testing
     #expect(join.window == 1)
   }
 
-  @Test func `an asking address is due at once and comes first, a lower address comes last when alone`() {
+  @Test func `an address that requests an invitation is due at once and comes first`() {
     var join = gathering(2, 7, 8, 9, own: 5)
     join.noteRequest(of: address(9))
     join.noteLackOfPlace(for: address(7))

@@ -136,7 +136,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     }
   }
 
-  @Test func `a meet has its golden bytes`() throws {
+  @Test func `a meet message has its golden bytes`() throws {
     let meet = MeetMessage(
       session: SessionID(high: 1, low: 2), from: 3, to: 4, number: 5, echo: 6,
       digest: TableDigest(InlineArray(repeating: 0xab)), window: 131_072)
@@ -156,7 +156,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     }
   }
 
-  @Test func `a table has its golden bytes`() throws {
+  @Test func `a table message has its golden bytes`() throws {
     let head = "00000000000000010000000000000002 00000003 00000004 01 000000" + repeated("ab", 16)
     var table = TableMessage(
       session: SessionID(high: 1, low: 2), from: 3, to: 4, asks: true,
@@ -187,7 +187,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     }
   }
 
-  @Test func `the table of a session in which nobody is left fits one message`() {
+  @Test func `the table of a session without members fits one message`() {
     var longest = record
     longest.departure?.text = [UInt8](repeating: 0x61, count: SessionLimits.farewellBytesMax)
     let one = TableMessage(
@@ -204,7 +204,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     #expect(SessionLimits.tableBytesMax + 75 + SessionLimits.pendingMembersMax * 20 <= SessionLimits.messageBytesMax)
   }
 
-  @Test func `a window and a message have their golden bytes`() throws {
+  @Test func `a window message and a session message have their golden bytes`() throws {
     let window = WindowMessage(number: 7, isPaused: true, limit: 0x1_0000_0000)
     #expect(window.bytes == hex("00000007 00000000 01 000000 0000000100000000"))
     #expect(try WindowMessage(window.bytes.span.bytes) == window)
@@ -228,7 +228,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     )
   }
 
-  @Test func `a need has its golden bytes`() throws {
+  @Test func `a request for credit has its golden bytes`() throws {
     let need = NeedMessage(number: 7, givenBack: 0x4000, limit: 0x1_0000_0000)
     #expect(need.bytes == hex("00000007 0000000000004000 0000000100000000"))
     #expect(try NeedMessage(need.bytes.span.bytes) == need)
@@ -281,7 +281,7 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     }
   }
 
-  @Test func `endpoints of one service are the same after each start, and others of others`() {
+  @Test func `the endpoint of a service is the same after each start, and differs from other services`() {
     let type = Array("chat".utf8)
     let one = MemberAddress.endpoint(user: 1000, type: type, instance: [1], key)
     #expect(one == MemberAddress.endpoint(user: 1000, type: type, instance: [1], key))

@@ -1,7 +1,7 @@
 import Session
 import Testing
 
-@Test func `bytes are appended behind those that are here`() {
+@Test func `bytes are appended after the existing ones`() {
   var bytes: [UInt8] = []
   var expected: [UInt8] = []
   for count in [0, 1, 3, 5_000, 0, 40_000, 7] {
@@ -12,7 +12,7 @@ import Testing
   }
 }
 
-@Test func `bytes that somebody else holds stay as they were`() {
+@Test func `appending does not change an array with which the bytes are shared`() {
   let held: [UInt8] = [1, 2, 3]
   var bytes = held
   bytes.append(copying: [4])

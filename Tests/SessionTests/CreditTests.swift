@@ -20,7 +20,7 @@ private let large = SessionRules(membersMax: 64)
   private func loans(_ hall: Hall, _ number: Int) -> UInt64 { hall.stations[number].sessions.roomGranted.loans }
   private func shares(_ hall: Hall, _ number: Int) -> UInt64 { hall.stations[number].sessions.roomGranted.shares }
 
-  @Test func `whose share is too small for a message asks, and is lent room for one`() {
+  @Test func `a member whose share is too small for a message borrows room for one`() {
     let (hall, sessions) = joined(2, large)
     #expect(shares(hall, 1) == 768 * 1024 / 64)
     for _ in 0..<3 {
@@ -38,7 +38,7 @@ private let large = SessionRules(membersMax: 64)
     }
   }
 
-  @Test func `what an application asked for and does not use is given back`() {
+  @Test func `unused borrowed room is given back`() {
     let (hall, sessions) = joined(2, large)
     #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
     hall.run(seconds: 1)
@@ -49,7 +49,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(hall.stations[0].sessions.members(of: sessions[0]).map { $0.state } == [.connected])
   }
 
-  @Test func `what is left of room for a greater message than was sent is given back`() {
+  @Test func `the rest of the room for a larger message than the one sent is given back`() {
     let (hall, sessions) = joined(2, large)
     hall.delay = (100, 100)
     #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
@@ -66,7 +66,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(send(hall, 0, sessions[0], 10_000, to: 1), "it has its share as before")
   }
 
-  @Test func `an application hears of room that a meet grants`() throws {
+  @Test func `an application is notified of room that a handshake grants`() throws {
     let hall = Hall(2)
     let sessions = (0..<2).map { hall.open($0, large) }
     var met: MeetMessage?
@@ -89,7 +89,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(send(hall, 0, sessions[0], 65_000, to: 1))
   }
 
-  @Test func `what is lent and never used is taken back when another one waits`() {
+  @Test func `borrowed room that is never used is reclaimed when another member waits`() {
     let (hall, sessions) = joined(17, large)
     // No member returns the credit that is unused.
     hall.tamper = { output, _, _ in
@@ -110,7 +110,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(waiting() == 0)
   }
 
-  @Test func `who gives back more than it has meets anew`() {
+  @Test func `a member that gives back more than it has must repeat its handshake`() {
     let (hall, sessions) = joined(2, large)
     hall.tamper = { output, _, _ in
       guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
@@ -122,7 +122,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(hall.stations[1].events.contains(.member(sessions[1], hall.stations[0].address, .connecting)))
   }
 
-  @Test func `who asks for more than one message meets anew`() {
+  @Test func `a member that requests more than one message must repeat its handshake`() {
     let (hall, sessions) = joined(2, large)
     hall.tamper = { output, _, _ in
       guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
@@ -135,7 +135,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(loans(hall, 1) == 0)
   }
 
-  @Test func `what waits of a member that left keeps its room until it is read`() throws {
+  @Test func `unread messages of a member that left keep their room until they are read`() throws {
     let (hall, sessions) = joined(2, large)
     for _ in 0..<3 { #expect(send(hall, 0, sessions[0], 1_000, to: 1)) }
     hall.run(seconds: 1)
@@ -148,7 +148,7 @@ private let large = SessionRules(membersMax: 64)
     }
   }
 
-  @Test func `what waits in a session that ended keeps its room until it is read or discarded`() throws {
+  @Test func `unread messages of an ended session keep their room until they are read or discarded`() throws {
     let (hall, sessions) = joined(2, large)
     for _ in 0..<3 { #expect(send(hall, 0, sessions[0], 1_000, to: 1)) }
     hall.run(seconds: 1)
@@ -162,7 +162,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(shares(hall, 1) == 0 && loans(hall, 1) == 0)
   }
 
-  @Test func `shares shrink as sessions come, and those of sessions that end go to others`() throws {
+  @Test func `shares shrink with each new session, and grow again when sessions end`() throws {
     let hall = Hall(2)
     var sessions: [SessionHandle] = [], each: [UInt64] = []
     for _ in 0..<10 {
@@ -181,7 +181,7 @@ private let large = SessionRules(membersMax: 64)
     #expect(shares(hall, 1) == each[9])
   }
 
-  @Test func `a member that is out of reach keeps no room but for what it has sent`() {
+  @Test func `a member out of reach keeps room only for what it has sent`() {
     let (hall, sessions) = joined(2)
     #expect(send(hall, 0, sessions[0], 1_000, to: 1))
     hall.run(seconds: 1)

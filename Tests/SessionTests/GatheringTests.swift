@@ -21,7 +21,7 @@ import Testing
     hall.settle()
   }
 
-  @Test func `of two that look for each other the lower address invites, and nobody is asked`() throws {
+  @Test func `the lower one of two auto-joining addresses invites, without asking the application`() throws {
     let (hall, low, high, sessions, invites) = pair()
     try gather(hall, high, sessions[high], low)
     try gather(hall, low, sessions[low], high)
@@ -31,7 +31,7 @@ import Testing
     #expect(hall.invited(0) == nil && hall.invited(1) == nil)
   }
 
-  @Test func `the higher address takes over when the lower one does not invite`() throws {
+  @Test func `the higher address takes over if the lower one does not invite`() throws {
     let (hall, low, high, sessions, invites) = pair()
     try gather(hall, high, sessions[high], low)
     hall.run(seconds: 4)
@@ -45,7 +45,7 @@ import Testing
     #expect(hall.view(0, sessions[0]) == [0, 1])
   }
 
-  @Test func `applications that gather all that they may leave places for each other`() throws {
+  @Test func `applications that auto-join as much as they may leave slots for each other`() throws {
     let sessions = Hall(2).stations[0].sessions, now = Instant.zero + .seconds(1)
     var counts: [Int] = []
     for owner in UInt32(1)...31 {
@@ -62,7 +62,7 @@ import Testing
     #expect(counts.reduce(0, +) <= SessionLimits.gatheringsMax)
   }
 
-  @Test func `who declines is not asked again, who is out of reach is waited for`() throws {
+  @Test func `an address that declined is not invited again, and one out of reach is invited on return`() throws {
     let (hall, low, high, sessions, invites) = pair()
     hall.stations[high].island = 1
     hall.run(seconds: 1)
@@ -78,7 +78,7 @@ import Testing
     #expect(invites() == [low])
   }
 
-  @Test func `who asks a session with members and refuses its invitation is invited once, and then accepted`() throws {
+  @Test func `an address that refuses a session's invitation while it invites is invited once and accepted`() throws {
     let hall = Hall(3)
     let first = hall.open(0), second = hall.open(1)
     hall.join(1, into: second, by: 0, first)

@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `two that connect to each other are in one session, and nobody is asked`() throws {
+  @Test func `two applications that connect to each other share a session, without being asked`() throws {
     let first = try connect(0, to: 1)
     hall.run(seconds: 3)
     let second = try connect(1, to: 0)
@@ -40,7 +40,7 @@ import Testing
     #expect(hall.stations.allSatisfy { $0.sessions.introductions.isEmpty })
   }
 
-  @Test func `two sessions with members become one`() throws {
+  @Test func `two sessions with members merge when their members connect to each other`() throws {
     _ = try connect(0, to: 1)
     _ = try connect(1, to: 0)
     hall.run(seconds: 2)
@@ -50,7 +50,7 @@ import Testing
     for number in 0..<3 { #expect(hall.view(number, sessions[number]) == [0, 1, 2]) }
   }
 
-  @Test func `an application that waits for nobody is not there for who connects to it`() throws {
+  @Test func `an application that does not wait appears absent to one that connects to it`() throws {
     let handle = try connect(0, to: 1, seconds: 15)
     hall.run(seconds: 14)
     #expect(ended(0, handle) == [] && hall.invited(1) == nil)
@@ -62,7 +62,7 @@ import Testing
     #expect(hall.view(1, sessions[1]) == [1])
   }
 
-  @Test func `who is out of reach is waited for`() throws {
+  @Test func `an application waits for an address out of reach`() throws {
     hall.stations[1].island = 1
     hall.run(seconds: 5)
     let handle = try connect(0, to: 1)
@@ -82,7 +82,7 @@ import Testing
     #expect(ended(0, first) == [.cancelled] && ended(0, second) == [.sessionEnded])
   }
 
-  @Test func `an invitation that came while an application waited is not accepted when it waits no more`() throws {
+  @Test func `an invitation that arrived during a wait is not accepted after its end`() throws {
     let byAddress = (0..<3).sorted { hall.stations[$0].address < hall.stations[$1].address }
     let (alone, other, waits) = (byAddress[0], byAddress[1], byAddress[2])
     _ = try connect(waits, to: other)
@@ -101,7 +101,7 @@ import Testing
     #expect(hall.view(alone, sessions[alone]) == [alone])
   }
 
-  @Test func `an invitation is accepted into the session that waits for whom it is from`() throws {
+  @Test func `an invitation is accepted into the session that waits for its inviter`() throws {
     hall.delay = (10, 10)
     let second = hall.open(0)
     let toFirst = try connect(0, to: 1)
@@ -117,7 +117,7 @@ import Testing
     #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(0, second) == [0, 2])
   }
 
-  @Test func `who declines ends the wait`() throws {
+  @Test func `a decline ends the wait`() throws {
     try hall.stations[1].sessions.advertise(Service(endpoint: 1, type: Array("story".utf8)))
     let handle = try connect(0, to: 1)
     hall.run(seconds: 1)
@@ -144,13 +144,13 @@ import Testing
     return 100
   }
 
-  @Test func `applications that connect to all that they may leave places for each other`() throws {
+  @Test func `applications that connect as often as they may leave slots for each other`() throws {
     let counts = try (0..<31).map { try connectAll(UInt32($0)) }
     #expect(counts[..<4] == [17, 9, 5, 3] && counts.allSatisfy { $0 >= 1 })
     #expect(counts.reduce(0, +) <= SessionLimits.introductionsMax)
   }
 
-  @Test func `nobody connects to itself`() throws {
+  @Test func `an application cannot connect to itself`() throws {
     #expect(throws: SessionError.invalid) {
       try hall.stations[0].sessions.connect(hall.stations[0].address, into: sessions[0], now: hall.now)
     }

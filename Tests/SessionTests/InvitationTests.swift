@@ -5,7 +5,7 @@ import Testing
 @testable import SessionStories
 
 @Suite struct InvitationTests {
-  @Test func `who accepts an invitation is connected with the inviter`() {
+  @Test func `an invitee that accepts is connected with the inviter`() {
     let hall = Hall(2)
     let a = hall.open(0), b = hall.open(1)
     #expect(hall.join(1, into: b, by: 0, a) == .connected)
@@ -16,7 +16,7 @@ import Testing
     #expect(hall.wrong == nil)
   }
 
-  @Test func `who joins one member is connected with all`() {
+  @Test func `an application that joins one member is connected with all`() {
     let hall = Hall(4)
     let sessions = (0..<4).map { hall.open($0) }
     // Each member invites the next station.
@@ -28,7 +28,7 @@ import Testing
     #expect(hall.wrong == nil)
   }
 
-  @Test func `the context reaches the invitee, who may decline with a reason`() throws {
+  @Test func `the context reaches the invitee, which may decline with a text`() throws {
     let hall = Hall(2)
     let a = hall.open(0)
     _ = hall.open(1)
@@ -47,7 +47,7 @@ import Testing
       hall.stations[1].events.contains(.invitationEnded(asked.handle, .declined(explanation: Array("not now".utf8)))))
   }
 
-  @Test func `the end of an invitation stays due until it is handled, however late`() throws {
+  @Test func `the end of an invitation stays due until it is handled`() throws {
     let hall = Hall(2)
     let sessions = hall.stations[0].sessions
     _ = try sessions.invite(hall.stations[1].address, into: hall.open(0), timeout: .seconds(10), now: hall.now)
@@ -58,7 +58,7 @@ import Testing
     #expect(sessions.nextDeadline(now: end + .seconds(5)) > end + .seconds(5))
   }
 
-  @Test func `an invitation without a time stands for 30 seconds`() throws {
+  @Test func `an invitation without a timeout lasts 30 seconds`() throws {
     let hall = Hall(2)
     let a = hall.open(0)
     let number = try hall.stations[0].sessions.invite(hall.stations[1].address, into: a, now: hall.now)
@@ -72,7 +72,7 @@ import Testing
     #expect(hall.stations[1].events.contains(.invitationEnded(asked.handle, .timedOut)))
   }
 
-  @Test func `a cancelled invitation ends at both`() throws {
+  @Test func `a cancelled invitation ends at both ends`() throws {
     let hall = Hall(2)
     let a = hall.open(0)
     let number = try hall.stations[0].sessions.invite(hall.stations[1].address, into: a, now: hall.now)
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func `where no service listens the inviter is told so`() throws {
+  @Test func `an invitation to an absent service fails with that reason`() throws {
     let hall = Hall(2)
     let a = hall.open(0)
     let nowhere = MemberAddress(node: hall.stations[1].id, endpoint: 9)
@@ -99,7 +99,7 @@ import Testing
     #expect(hall.stations[0].events.contains(.invitationEnded(number, .noService)))
   }
 
-  @Test func `a full session takes nobody more`() {
+  @Test func `a full session admits no one`() {
     let hall = Hall(3)
     let a = hall.open(0, SessionRules(membersMax: 2))
     let b = hall.open(1)
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func `two who invite each other are in one session, and both applications are asked`() throws {
+  @Test func `two applications that invite each other share a session, and both are asked`() throws {
     let hall = Hall(2)
     let sessions = [hall.open(0), hall.open(1)]
     let numbers = try (0..<2).map {
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `an invitee that starts again is asked again, and the invitation ends in time`() throws {
+  @Test func `an invitee that restarts is asked again, and the invitation still times out`() throws {
     let hall = Hall(2)
     let a = hall.open(0)
     let number = try hall.stations[0].sessions.invite(
@@ -174,14 +174,14 @@ import Testing
     return count
   }
 
-  @Test func `applications that invite all that they may leave places for each other`() throws {
+  @Test func `applications that invite as often as they may leave slots for each other`() throws {
     let hall = Hall(18)
     let counts = try (0..<31).map { try inviteAll(hall, UInt32($0)) }
     #expect(counts[..<4] == [17, 9, 5, 3] && counts.allSatisfy { $0 >= 1 })
     #expect(counts.reduce(0, +) <= SessionLimits.invitationsMax)
   }
 
-  @Test func `the invitations of an application that is gone hold none of the places that are sure`() throws {
+  @Test func `invitations of an ended application use no reserved slots`() throws {
     let hall = Hall(18)
     let sessions = hall.stations[0].sessions
     // The sessions have ended, but their invitees have not been notified yet.

@@ -19,7 +19,7 @@ private func outgoing(
 }
 
 @Suite struct OutgoingInvitationsTests {
-  @Test func `an invitation is due at once, and ends at its deadline`() {
+  @Test func `an invitation is due at once and ends at its deadline`() {
     var all = OutgoingInvitations()
     all.add(outgoing(7))
     #expect(all.all.map(\.dueAt) == [start])
@@ -28,7 +28,7 @@ private func outgoing(
     #expect(all.expire(start + .seconds(30)) == [InvitationHandle(number: 7)])
   }
 
-  @Test func `an invitation ends once, and stays until its invitee was notified`() {
+  @Test func `an invitation ends once and stays until its invitee was notified`() {
     var all = OutgoingInvitations()
     all.add(outgoing(7))
     let handle = InvitationHandle(number: 7)
@@ -50,7 +50,7 @@ private func outgoing(
     #expect(all.nextDeadline(now: start) == start + .seconds(1))
   }
 
-  @Test func `the end of a notice that nobody takes is given up`() {
+  @Test func `an undeliverable notice of an invitation's end is given up`() {
     var all = OutgoingInvitations()
     all.add(outgoing(7))
     let handle = InvitationHandle(number: 7)
@@ -72,14 +72,14 @@ private func outgoing(
       InvitationHandle(number: 100 + number), invite, from: other, session: SessionID(high: 1, low: 2), now: start)
   }
 
-  @Test func `an invitation is known by its own number and by that of its inviter`() {
+  @Test func `an invitation is found by its own number and by the inviter's number`() {
     var all = IncomingInvitations()
     all.add(received(7))
     #expect(all.invitation(7, of: other)?.handle == InvitationHandle(number: 107))
     #expect(all.invitation(8, of: other) == nil && all.asked(InvitationHandle(number: 107)) != nil)
   }
 
-  @Test func `an accepted invitation is not asked any more, and its answer is due`() {
+  @Test func `an accepted invitation is no longer pending, and its answer is due`() {
     var all = IncomingInvitations()
     all.add(received(7))
     let handle = InvitationHandle(number: 107)
@@ -101,7 +101,7 @@ private func outgoing(
     #expect(all.chargedCount(of: other, end) == 0 && all.all.isEmpty)
   }
 
-  @Test func `an invitation that has connected is charged to nobody`() {
+  @Test func `an invitation that led to a connection is charged to no inviter`() {
     var all = IncomingInvitations()
     all.add(received(7))
     _ = all.end(InvitationHandle(number: 107), .connected, answering: nil, explanation: [], start)

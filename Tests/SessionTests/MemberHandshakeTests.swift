@@ -13,7 +13,7 @@ import Testing
     return handshake
   }
 
-  @Test func `an end connects when both numbers are confirmed`() {
+  @Test func `an end is connected when both numbers are confirmed`() {
     var handshake = begun()
     handshake.restartedByOther(9)
     #expect(handshake.connect() == false)
@@ -57,7 +57,7 @@ import Testing
     #expect(handshake.isDue(start))
   }
 
-  @Test func `a message is repeated at the given time until the end is connected`() {
+  @Test func `a handshake message is repeated at its time until the end is connected`() {
     var handshake = begun()
     #expect(handshake.isDue(start))
     handshake.sent(start, next: start + .seconds(10))
@@ -66,7 +66,7 @@ import Testing
     #expect(handshake.nextDeadline(after: start) == .never)
   }
 
-  @Test func `a connected end answers a repeated message, but not one that answers its own`() {
+  @Test func `a connected end answers a repeated message, but not an answer to its own`() {
     var handshake = begun()
     handshake.restartedByOther(9)
     handshake.confirmNumber()
@@ -78,7 +78,7 @@ import Testing
     #expect(handshake.answersConnected(start + SessionLimits.sweepTime / 2))
   }
 
-  @Test func `a lost member forgets both numbers`() {
+  @Test func `a lost member resets both numbers`() {
     var handshake = begun()
     handshake.restartedByOther(9)
     handshake.lose()

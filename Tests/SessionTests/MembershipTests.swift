@@ -18,7 +18,7 @@ func joined(
 }
 
 @Suite struct MembershipTests {
-  @Test func `who leaves says why, to all`() throws {
+  @Test func `a departure is sent to all members, with its text`() throws {
     let (hall, sessions) = joined(3)
     try hall.stations[2].sessions.leave(sessions[2], text: Array("bye".utf8), now: hall.now)
     hall.settle()
@@ -32,7 +32,7 @@ func joined(
     #expect(hall.stations[2].events.contains(.ended(sessions[2], .left)))
   }
 
-  @Test func `who left comes back with a new ticket, and it works`() throws {
+  @Test func `a member that left returns with a new ticket`() throws {
     let (hall, sessions) = joined(3)
     var last = sessions[2]
     for by in [1, 0, 1] {
@@ -48,7 +48,7 @@ func joined(
     }
   }
 
-  @Test func `who is out of reach is away, and returns uninvited`() {
+  @Test func `a member out of reach is away, and returns without an invitation`() {
     let (hall, sessions) = joined(3)
     hall.stations[2].island = 1
     hall.run(seconds: 1)
@@ -60,7 +60,7 @@ func joined(
     for number in 0..<3 { #expect(hall.view(number, sessions[number]) == [0, 1, 2]) }
   }
 
-  @Test func `a leave is heard by who was away meanwhile`() throws {
+  @Test func `a departure reaches a member that was away meanwhile`() throws {
     let (hall, sessions) = joined(3)
     hall.stations[2].island = 1
     hall.run(seconds: 1)
@@ -100,7 +100,7 @@ func joined(
     _ = try leaver.open(1, SessionRules(), now: hall.now)
   }
 
-  @Test func `a member that starts again is seen as away at once, and returns when it is invited`() {
+  @Test func `a member that restarts is away at once, and returns when it is invited`() {
     let (hall, sessions) = joined(2)
     hall.crash(1)
     hall.start(1)
@@ -111,7 +111,7 @@ func joined(
     #expect(hall.view(0, sessions[0]) == [0, 1])
   }
 
-  @Test func `the founder ejects, and others do not`() throws {
+  @Test func `only the founder can eject members`() throws {
     let (hall, sessions) = joined(3)
     #expect(throws: SessionError.notAllowed) {
       try hall.stations[1].sessions.eject(sessions[1], hall.stations[2].address, now: hall.now)
@@ -123,14 +123,14 @@ func joined(
     #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: Array("no".utf8)))))
   }
 
-  @Test func `only the founder admits where the rules say so`() {
+  @Test func `only the founder admits members if the rules require it`() {
     let (hall, sessions) = joined(2, of: 3, SessionRules(onlyFounderAdmits: true))
     #expect(throws: SessionError.notAllowed) {
       try hall.stations[1].sessions.invite(hall.stations[2].address, into: sessions[1], now: hall.now)
     }
   }
 
-  @Test func `a rejected certificate keeps two members apart, and no others`() throws {
+  @Test func `a rejected certificate separates only two members`() throws {
     let hall = Hall(3)
     let a = try hall.stations[0].sessions.open(1, SessionRules(), decidesOnMembers: true, now: hall.now)
     let others = [hall.open(1), hall.open(2)]
@@ -150,7 +150,7 @@ func joined(
     #expect(hall.view(2, others[1]) == [1, 2])
   }
 
-  @Test func `64 members are one session`() {
+  @Test func `a session can have 64 members`() {
     let hall = Hall(64)
     let rules = SessionRules(membersMax: 64)
     let sessions = (0..<64).map { hall.open($0, rules) }
@@ -162,7 +162,7 @@ func joined(
 }
 
 @Suite struct MergeTests {
-  @Test func `two sessions that have too many members for one stay two, and the inviter is told`() {
+  @Test func `two sessions whose members exceed the limit do not merge, and the inviter is notified`() {
     let hall = Hall(4)
     let rules = SessionRules(membersMax: 3)
     let sessions = (0..<4).map { hall.open($0, rules) }
@@ -173,7 +173,7 @@ func joined(
     #expect(hall.view(1, sessions[1]) == [0, 1] && hall.view(3, sessions[3]) == [2, 3])
   }
 
-  @Test func `two sessions with members become one with the lower id`() {
+  @Test func `two sessions with members merge into one with the lower id`() {
     let hall = Hall(4)
     let sessions = (0..<4).map { hall.open($0) }
     hall.join(1, into: sessions[1], by: 0, sessions[0])
@@ -187,7 +187,7 @@ func joined(
     }
   }
 
-  @Test func `sessions with other rules stay apart`() throws {
+  @Test func `sessions with different rules do not merge`() throws {
     let hall = Hall(4)
     let sessions = (0..<4).map { hall.open($0, SessionRules(onlyFounderAdmits: $0 > 1)) }
     hall.join(1, into: sessions[1], by: 0, sessions[0])
@@ -201,7 +201,7 @@ func joined(
     }
   }
 
-  @Test func `merges that cross leave as many members as there are places`() {
+  @Test func `crossing merges leave as many members as the limit allows`() {
     let hall = Hall(6)
     let rules = SessionRules(membersMax: 4)
     let sessions = (0..<6).map { hall.open($0, rules) }

@@ -62,7 +62,7 @@ import Testing
     #expect(sessions.signaturesMade == before + 1)
   }
 
-  @Test func `auto-join offers one merge in 20 ms`() throws {
+  @Test func `auto-join sends at most one merge offer per 20 ms`() throws {
     let before = sessions.signaturesMade
     for station in 2...9 { try invite(from: station, 1) }
     for count in 1...8 as ClosedRange<UInt64> {
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `a node that invites and cancels gets four offers of a merge within a second`() throws {
+  @Test func `a node that invites and cancels causes at most four merge offers per second`() throws {
     let before = sessions.signaturesMade
     for number in 1...20 as ClosedRange<UInt32> {
       try invite(from: 2, number)

@@ -17,7 +17,7 @@ import Testing
 
   /// Each end sends a message and opens a stream as soon as it is notified that the member at the other end is
   /// connected.
-  @Test func `who hears from a member was told that it is connected before`() throws {
+  @Test func `a member is reported as connected before its first message or stream`() throws {
     for seed in 1...20 as ClosedRange<UInt64> {
       let hall = Hall(2, seed: seed)
       hall.delay = (1, 400)
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `a message to all reaches each, with a result for each`() throws {
+  @Test func `a message to all members has a result for each member`() throws {
     let (hall, sessions) = joined(3)
     let id = try send(hall, 0, sessions[0], [7, 8])
     hall.run(seconds: 1)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `an application alone has 319 messages on their way, and as many again after their results`() throws {
+  @Test func `a single application may have 319 pending messages`() throws {
     let (hall, sessions) = joined(2)
     for _ in 0..<2 {
       var count = 0
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func `a message to one member reaches no other`() throws {
+  @Test func `a message to one member reaches no other member`() throws {
     let (hall, sessions) = joined(3)
     _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[2].address])
     hall.run(seconds: 1)
@@ -89,7 +89,7 @@ import Testing
     #expect(!hall.stations[1].events.contains(.message(sessions[1], from: hall.stations[0].address, [1])))
   }
 
-  @Test func `a member whose application reads nothing is sent no more than its share and a loan`() throws {
+  @Test func `a member whose application does not read is sent at most its share and one loan`() throws {
     let (hall, sessions) = joined(3)
     var counts: [Int] = []
     for _ in 0..<10 {
@@ -116,7 +116,7 @@ import Testing
     _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[1].address])
   }
 
-  @Test func `a message to a member that goes away fails`() throws {
+  @Test func `a message to a member that becomes unreachable fails`() throws {
     let (hall, sessions) = joined(2)
     hall.stations[1].island = 1
     let id = try send(hall, 0, sessions[0], [1])
@@ -146,7 +146,7 @@ import Testing
     #expect(hall.stations[0].events.contains(.message(b, from: hall.stations[0].address, [5])))
   }
 
-  @Test func `a member whose application reads nothing for half a minute is shown as paused, until it reads`() throws {
+  @Test func `a member whose application has not read for half a minute is shown as paused`() throws {
     let (hall, sessions) = joined(2)
     let reader = hall.stations[1].address
     _ = try send(hall, 0, sessions[0], [1])
@@ -161,7 +161,7 @@ import Testing
     #expect(hall.stations[0].sessions.members(of: sessions[0]).map { $0.state } == [.connected])
   }
 
-  @Test func `what an application has not read counts on when the two meet anew`() throws {
+  @Test func `unread bytes still count after the members connect again`() throws {
     let (hall, sessions) = joined(2)
     var count = 0
     for _ in 0..<3 {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct PartyTests {
   @Test(arguments: [(4, 16), (16, 4), (64, 1), (1, 16), (2, 1)])
-  func `applications that gather at once come into one session, each by one invitation`(_ stations: Int, _ each: Int) {
+  func `applications that auto-join at once form one session, with one invitation each`(_ stations: Int, _ each: Int) {
     let party = Party(stations: stations, each: each)
     let all = Array(party.guests.indices)
     party.begin(all)
@@ -21,7 +21,7 @@ import Testing
     #expect(party.table(0)?.origins.count == 1)
   }
 
-  @Test func `a table is not sent whole to each of those that join at once`() {
+  @Test func `a joining member does not receive the whole table from every other member`() {
     let party = Party(stations: 32, each: 1)
     let all = Array(party.guests.indices)
     party.begin(all)
@@ -36,7 +36,7 @@ import Testing
     for number in all { #expect(party.table(number)?.digest == party.table(0)?.digest) }
   }
 
-  @Test func `a node verifies a member's signatures once, however many of its applications are in the session`() {
+  @Test func `a node verifies a member's signatures once for all of its applications`() {
     let party = Party(stations: 4, each: 8)
     let all = Array(party.guests.indices)
     party.begin(all)
@@ -46,7 +46,7 @@ import Testing
     #expect(party.verifyCount <= 2 * 32 + 2 * 8, "\(party.verifyCount)")
   }
 
-  @Test func `two halves that have gathered become one session when they hear each other`() {
+  @Test func `two separate halves that auto-joined merge when they reach each other`() {
     let party = Party(stations: 8, each: 8)
     let all = Array(party.guests.indices)
     for station in party.hall.stations { station.island = station.number % 2 }
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: [(16, 3), (32, 2)])
-  func `islands that have gathered become one session`(_ islands: Int, _ each: Int) {
+  func `separate islands that auto-joined merge into one session`(_ islands: Int, _ each: Int) {
     let party = Party(stations: islands, each: each)
     let all = Array(party.guests.indices)
     for station in party.hall.stations { station.island = station.number }
@@ -76,7 +76,7 @@ import Testing
     #expect(party.endings <= 8 * all.count)
   }
 
-  @Test func `whoever comes later joins the session and is not merged with it, in whatever order`() {
+  @Test func `an application that starts later joins the session without a merge, in any order`() {
     let party = Party(stations: 24, each: 1)
     // Each newcomer has a lower address than all applications that came earlier.
     for number in party.guests.indices.reversed() {
@@ -89,7 +89,7 @@ import Testing
     #expect(party.table(0)!.origins.count <= 2)
   }
 
-  @Test func `whoever invites a session that does not know it yet is invited by it, and not merged with it`() {
+  @Test func `an application that invites an unaware session is invited by that session instead of merged`() {
     let party = Party(stations: 20, each: 1)
     for number in party.guests.indices.reversed() {
       party.begin([number], hearing: Array(party.guests.indices[number...]))
@@ -100,7 +100,7 @@ import Testing
     #expect(party.table(0)!.origins.count <= 2)
   }
 
-  @Test func `one that does not answer holds up the next one for two seconds`() {
+  @Test func `an application that does not answer delays the next one by two seconds`() {
     let party = Party(stations: 12, each: 1)
     party.silent = [party.guests[1].station]
     let others = party.guests.indices.filter { $0 != 1 }
@@ -108,7 +108,7 @@ import Testing
     #expect(party.time(others, upTo: 5) != nil)
   }
 
-  @Test func `the lowest of all does not answer, and the others gather without it`() {
+  @Test func `the others form a session although the lowest address does not answer`() {
     let party = Party(stations: 12, each: 2)
     party.silent = [party.guests[0].station]
     let all = Array(party.guests.indices[2...])
@@ -122,7 +122,7 @@ import Testing
     #expect(party.asked[party.guests[0].station, default: 0] <= 2 * 11 * 8, "\(party.asked)")
   }
 
-  @Test func `one that invites all and welcomes nobody keeps nobody from gathering`() {
+  @Test func `an application that invites all and welcomes none does not prevent the session`() {
     let party = Party(stations: 12, each: 1)
     let liar = party.guests[0].station
     party.passes = { output, from, _ in from != liar || output.kind != .welcome }
@@ -133,7 +133,7 @@ import Testing
     #expect(time != nil)
   }
 
-  @Test func `one that is always busy, and one that always declines, keep nobody from gathering`() {
+  @Test func `an application that is always busy or always declines does not prevent the session`() {
     for answer in [InvitationAnswer.busy, .declined] {
       let party = Party(stations: 12, each: 1)
       let liar = party.guests[6].station
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `a member of the session takes over when the one that is to invite does not`() {
+  @Test func `another member takes over if the responsible one does not invite`() {
     let party = Party(stations: 6, each: 1)
     let early = Array(party.guests.indices[..<5])
     party.begin(early, hearing: early)
@@ -167,7 +167,7 @@ import Testing
     #expect(party.asked[party.guests[5].station, default: 0] == 1)
   }
 
-  @Test func `applications that gather, are cut off and start again at random end in one session`() {
+  @Test func `auto-joining applications with random partitions and restarts end in one session`() {
     for seed in 1...20 as ClosedRange<UInt64> {
       let story = Party.play(seed)
       #expect(story.wrong == nil, "seed \(seed): \(story.wrong ?? "")")

@@ -10,7 +10,7 @@ import Testing
     hall.stations[number].sessions.table(of: session)?.isJoined(hall.stations[other].address) == true
   }
 
-  @Test func `a whole table that was lost is sent again`() {
+  @Test func `a lost snapshot of the table is sent again`() {
     let hall = Hall(3)
     let sessions = (0..<3).map { hall.open($0) }
     hall.join(1, into: sessions[1], by: 0, sessions[0])
@@ -34,7 +34,7 @@ import Testing
     #expect(hall.run(upTo: 12) { knows(hall, 1, sessions[1], 2) } != nil)
   }
 
-  @Test func `who left and is out of reach takes no place of those who are asked`() throws {
+  @Test func `a former member out of reach occupies no slot for questions`() throws {
     let (hall, sessions) = joined(2)
     hall.run(seconds: 1)
     try hall.stations[1].sessions.leave(sessions[1], now: hall.now)
@@ -47,7 +47,7 @@ import Testing
     #expect(session.strangers.isEmpty)
   }
 
-  @Test func `a node that was restarted ends the membership that it does not know any more`() {
+  @Test func `a restarted node ends its unknown former membership`() {
     let (hall, sessions) = joined(3)
     hall.run(seconds: 1)
     hall.crash(1)
@@ -61,7 +61,7 @@ import Testing
     #expect(hall.letters.isEmpty)
   }
 
-  @Test func `the end of a ticket that was never taken is not signed`() throws {
+  @Test func `the end of a ticket that was never accepted is not signed`() throws {
     let (hall, sessions) = joined(2)
     hall.run(seconds: 1)
     let table = try #require(hall.stations[0].sessions.table(of: sessions[0]))
@@ -100,7 +100,7 @@ import Testing
     #expect(try next() == [])
   }
 
-  @Test func `who takes a member that has left for one is asked what ticket it knows`() throws {
+  @Test func `a node that still regards a former member as present is asked for its table`() throws {
     let hall = Hall(3)
     let first = hall.open(0), second = hall.open(1)
     hall.join(1, into: second, by: 0, first)
@@ -151,7 +151,7 @@ import Testing
     #expect(try requests(after: nil) == 0)
   }
 
-  @Test func `nobody ends a membership by asking for its end`() throws {
+  @Test func `a request for the end of a membership does not end it`() throws {
     let (hall, sessions) = joined(2)
     hall.run(seconds: 1)
     let table = try #require(hall.stations[1].sessions.table(of: sessions[1]))
@@ -170,7 +170,7 @@ import Testing
     #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
   }
 
-  @Test func `who has left says so again to a member that has not got it`() throws {
+  @Test func `a departure is repeated to a member that has not received it`() throws {
     let (hall, sessions) = joined(2)
     hall.run(seconds: 1)
     try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
@@ -188,7 +188,7 @@ import Testing
     #expect(hall.run(upTo: 5) { hall.view(1, sessions[1]) == [1] } != nil)
   }
 
-  @Test func `a meet that was delivered and was of no use is said again when the other one goes on meeting`() {
+  @Test func `a handshake message that had no effect is repeated while the other end continues`() {
     let hall = Hall(2)
     let sessions = (0..<2).map { hall.open($0) }
     hall.join(1, into: sessions[1], by: 0, sessions[0])
@@ -216,7 +216,7 @@ import Testing
     #expect(!hall.letters.contains { $0.output.kind == .meet })
   }
 
-  @Test func `what becomes known while two meet is told the other one`() throws {
+  @Test func `a change of the table during a handshake reaches the other end`() throws {
     let (hall, sessions) = joined(3)
     hall.run(seconds: 1)
     hall.stations[1].island = 1
@@ -246,7 +246,7 @@ import Testing
     #expect(hall.view(0, sessions[0]) == [0, 1] && !knows(hall, 1, sessions[1], 2))
   }
 
-  @Test func `who was ejected by a founder that is gone hears it from a member that it never met`() throws {
+  @Test func `a member ejected by an absent founder is notified by a member that it never met`() throws {
     let hall = Hall(3)
     let sessions = (0..<3).map { hall.open($0) }
     hall.join(2, into: sessions[2], by: 0, sessions[0])
@@ -264,7 +264,7 @@ import Testing
     #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: []))))
   }
 
-  @Test func `two handles of sessions that were merged become one, with all that both knew`() throws {
+  @Test func `two handles of merged sessions become one with the records of both`() throws {
     let hall = Hall(3)
     let others = [hall.open(0), hall.open(1)]
     let older = hall.open(2), younger = hall.open(2)
@@ -287,7 +287,7 @@ import Testing
     #expect(hall.view(2, older) == [0, 1, 2])
   }
 
-  @Test func `a founder that ejects somebody and leaves at once tells both`() throws {
+  @Test func `the ejection by a founder that leaves at once reaches both members`() throws {
     let (hall, sessions) = joined(3)
     try hall.stations[0].sessions.eject(sessions[0], hall.stations[2].address, now: hall.now)
     try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
@@ -297,7 +297,7 @@ import Testing
     #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: []))))
   }
 
-  @Test func `who was ejected tells the others when the founder is gone before it has`() throws {
+  @Test func `an ejected member notifies the others if the founder left before`() throws {
     let (hall, sessions) = joined(3)
     try hall.stations[0].sessions.eject(sessions[0], hall.stations[1].address, now: hall.now)
     hall.settle()
@@ -310,8 +310,7 @@ import Testing
     #expect(hall.stations[2].events.contains(.member(sessions[2], hall.stations[1].address, .ejected(text: []))))
   }
 
-  @Test func `two who were welcomed at one time find each other when the inviter is gone before it tells them`() throws
-  {
+  @Test func `two members welcomed at once connect although the inviter left before it notified them`() throws {
     let hall = Hall(3)
     let sessions = (0..<3).map { hall.open($0) }
     hall.delay = (100, 100)
@@ -331,7 +330,7 @@ import Testing
     #expect(hall.run(upTo: 5) { hall.view(1, sessions[1]) == [1, 2] && hall.view(2, sessions[2]) == [1, 2] } != nil)
   }
 
-  @Test func `who left one of two merged sessions and is ejected from the other hears it`() throws {
+  @Test func `a member that left one of two merged sessions is notified of its ejection from the other`() throws {
     let hall = Hall(3)
     let older = hall.open(0), other = hall.open(1)
     let first = hall.open(2)
@@ -349,7 +348,7 @@ import Testing
     #expect(hall.stations[2].events.contains(.ended(second, .ejected(text: []))))
   }
 
-  @Test func `two that are in both of two merged sessions hear each other, whichever handles they keep`() throws {
+  @Test func `two members of both merged sessions connect, whichever handles they keep`() throws {
     let hall = Hall(4)
     let kept = hall.open(0), ended = hall.open(0)
     // Station 1 keeps the handle of the session whose handle ends at station 0.
@@ -390,7 +389,7 @@ import Testing
     #expect(hall.run(upTo: 1) { hall.stations[1].events.contains(ended) } != nil)
   }
 
-  @Test func `who merges two sessions of its own tells the others at once`() throws {
+  @Test func `a member that merges two of its sessions notifies the others at once`() throws {
     let (hall, sessions) = joined(2)
     try merged(hall, sessions)
     hall.run(seconds: 1)
@@ -398,7 +397,7 @@ import Testing
     #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
   }
 
-  @Test func `a member that others hold for none, by a table that is older, tells them`() throws {
+  @Test func `a member that others exclude by an older table sends them the newer one`() throws {
     let (hall, sessions) = joined(2)
     // The tables that the member sends to the founder have no entries, as if the founder had banned the member's node
     // for forgery.

@@ -20,13 +20,13 @@ private func refusal(_ bytes: [UInt8]) -> FrameError? {
 }
 
 @Suite struct ServiceTests {
-  @Test func `services have their golden bytes, ascending by endpoint`() throws {
+  @Test func `services are encoded in golden bytes, in ascending order of their endpoints`() throws {
     #expect(Service.advertisementBody([chat, photos]) == golden)
     #expect(Service.all(in: golden) == [photos, chat])
     #expect(Service.advertisementBody([]) == [0])
   }
 
-  @Test func `illegal services are refused`() {
+  @Test func `invalid services are refused`() {
     for length in 0..<golden.count { #expect(refusal([UInt8](golden[..<length])) == .truncated, "\(length)") }
     #expect(refusal(golden + [0]) == .malformed)
     for (offset, byte, want) in [
@@ -38,7 +38,7 @@ private func refusal(_ bytes: [UInt8]) -> FrameError? {
     #expect(refusal([1, 0, 0, 0, 9, 16] + [UInt8](repeating: 0x61, count: 16) + [0, 0, 0]) == .overLength)
   }
 
-  @Test func `16 services fit, and a 17th or too much info does not`() throws {
+  @Test func `a node has at most 16 services with limited info`() throws {
     let hall = Hall(1)
     let sessions = hall.stations[0].sessions
     for number in 2...16 {
@@ -53,7 +53,7 @@ private func refusal(_ bytes: [UInt8]) -> FrameError? {
     #expect(throws: SessionError.invalid) { try sessions.advertise(Service(endpoint: 3, type: Array("-".utf8))) }
   }
 
-  @Test func `a service is found once, changes, and is lost when it is withdrawn or its node is gone`() {
+  @Test func `a service is found once, may change, and is lost when withdrawn or with its node`() {
     let hall = Hall(2)
     let station = hall.stations[0], other = hall.stations[1].id
     let address = MemberAddress(node: other, endpoint: chat.endpoint)

@@ -10,7 +10,7 @@ import Testing
 
   // MARK: Reachable nodes
 
-  @Test func `a node with another epoch or another protection has restarted`() {
+  @Test func `a node with another epoch or another encryption has restarted`() {
     var nodes = ReachableNodes(local: node(1))
     func change(_ epoch: UInt64, _ isSealed: Bool) -> String {
       switch nodes.found(node(2), epoch: epoch, isSealed: isSealed) {
@@ -26,12 +26,12 @@ import Testing
     #expect(nodes.isSealed(node(2)) == nil && !nodes.contains(node(2)))
   }
 
-  @Test func `the local node is always reachable, sealed and pinned`() {
+  @Test func `the local node is always reachable, encrypted and pinned`() {
     let nodes = ReachableNodes(local: node(1))
     #expect(nodes.contains(node(1)) && nodes.isSealed(node(1)) == true && nodes.holder(node(1)).standing == .pinned)
   }
 
-  @Test func `a node on which a member connected has a higher class, until as many others came after it`() {
+  @Test func `a node with a former member has a higher class until enough others followed`() {
     var nodes = ReachableNodes(local: node(1))
     nodes.memberConnected(on: node(2))
     #expect(nodes.holder(node(2)).standing == .formerMember)
@@ -53,7 +53,7 @@ import Testing
     #expect(messages.remove(second) == nil && messages.remove(first) != nil)
   }
 
-  @Test func `the messages to one member are removed in their order, and no others`() {
+  @Test func `only the messages to one member are removed, in their order`() {
     var messages = UndeliveredMessages()
     let session = SessionHandle(number: 1)
     func message(_ number: UInt64, to other: UInt64) -> UndeliveredMessages.Purpose {
@@ -115,7 +115,7 @@ import Testing
     return sums
   }
 
-  @Test func `the messages of an ended session use their space until the last one is taken`() {
+  @Test func `the messages of an ended session use their room until the last one is read`() {
     var ended = EndedUnread()
     let first = SessionHandle(number: 1), second = SessionHandle(number: 2)
     let cost = Credit.cost(100)

@@ -58,7 +58,7 @@ private final class Invited {
 }
 
 @Suite struct SharedPlacesTests {
-  @Test func `nine keys behind one link that invite for an hour keep nobody from the application`() throws {
+  @Test func `nine keys behind one link that invite for an hour do not keep others from the application`() throws {
     let invited = Invited(12)
     for station in 1...9 { invited.place(station, ingress: 1) }
     for _ in 0..<4 { for station in 1...9 { try invited.invite(station) } }
@@ -71,7 +71,7 @@ private final class Invited {
     #expect(Set(invited.ended.values.map { "\($0)" }) == ["busy"])
   }
 
-  @Test func `an inviter's oldest invitation gives way to its newest, no more than four times a second`() throws {
+  @Test func `an inviter's newest invitation evicts its oldest one at most four times per second`() throws {
     let invited = Invited(1)
     for _ in 0..<100 { try invited.invite(1) }
     #expect(invited.asked.count == 4)
@@ -80,7 +80,7 @@ private final class Invited {
     #expect(invited.asked.count == 5 && invited.standing(1).map { $0.handle } == invited.asked[1...].map { $0.handle })
   }
 
-  @Test func `an inviter that is declined at once asks no more than four times a second`() throws {
+  @Test func `an inviter that is declined at once reaches the application at most four times per second`() throws {
     let invited = Invited(1)
     for _ in 0..<100 {
       try invited.invite(1)
@@ -94,7 +94,7 @@ private final class Invited {
     #expect(invited.asked.count == 5)
   }
 
-  @Test func `strangers leave a quarter of the places, of which pinned nodes have half for themselves`() throws {
+  @Test func `a quarter of the slots is reserved from strangers, and half of it for pinned nodes`() throws {
     let invited = Invited(40)
     for station in 1...30 { try invited.invite(station) }
     #expect(invited.standing == 24)
@@ -115,7 +115,7 @@ private final class Invited {
     #expect((31...38).allSatisfy { invited.standing($0).count == 1 })
   }
 
-  @Test func `where every link has one the oldest gives way, after a second`() throws {
+  @Test func `the oldest invitation is evicted after a second if every link has one`() throws {
     let invited = Invited(26)
     for station in 1...24 { try invited.invite(station) }
     try invited.invite(25)
@@ -125,7 +125,7 @@ private final class Invited {
     #expect(invited.standing(26).count == 1 && invited.standing(1).isEmpty && invited.standing == 24)
   }
 
-  @Test func `an accepted invitation whose inviter does not welcome holds its place for ten seconds at most`() throws {
+  @Test func `an accepted invitation without a welcome holds its slot for at most ten seconds`() throws {
     let invited = Invited(2)
     for station in 1...2 { invited.place(station, ingress: 1) }
     let session = try invited.sessions.open(1, SessionRules(), now: invited.hall.now)
@@ -140,7 +140,7 @@ private final class Invited {
     #expect(invited.ended[invited.asked[0].handle] == .busy)
   }
 
-  @Test func `a node with many addresses keeps no other one from being asked for its table`() throws {
+  @Test func `a node with many addresses does not prevent questions to other nodes`() throws {
     let hall = Hall(4)
     hall.settle()
     let session = hall.open(0)
@@ -163,7 +163,7 @@ private final class Invited {
     #expect((1...3).map { tables[hall.stations[$0].id] ?? 0 } == [10, 1, 1])
   }
 
-  @Test func `two nodes that take this one for a member keep no third from learning that it is none`() throws {
+  @Test func `two nodes that regard this one as a member do not keep a third from being corrected`() throws {
     let hall = Hall(4)
     hall.settle()
     let sessions = hall.stations[0].sessions
@@ -182,7 +182,7 @@ private final class Invited {
     #expect(told.contains(hall.stations[3].id))
   }
 
-  @Test func `what an application gathers behind one link leaves places to nodes behind others`() throws {
+  @Test func `auto-join behind one link leaves slots to nodes behind other links`() throws {
     let hall = Hall(3)
     hall.settle()
     let sessions = hall.stations[0].sessions

@@ -15,7 +15,7 @@ import Testing
 /// - Two applications that connect to each other's addresses (an introduction) become members of one session.
 /// - A stream ends once, and the received data is a prefix of the written data.
 @Suite struct StoryTests {
-  @Test func `stories of invitations, merges, crashes, partitions and lies end well`() {
+  @Test func `scenarios of invitations, merges, crashes, partitions and lies end without a violation`() {
     var connected = 0, delivered = 0, aliases = 0, lies = 0, streamed = 0, finished = 0, talks = 0, introduced = 0
     for seed in 1...100 as ClosedRange<UInt64> {
       let story = Story(seed)

@@ -30,7 +30,7 @@ extension StreamTalk {
 
 /// If an application leaves as soon as it knows how a stream ended, the member at the other end learns the same end.
 @Suite struct StreamFarewellTests {
-  @Test func `an application that leaves as soon as it has read the end does not undo it`() throws {
+  @Test func `a reader that leaves right after the end of a stream still confirms that end`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.written()
     talk.node(1).takenFromStream(reader, 3, now: talk.hall.now)
@@ -40,7 +40,7 @@ extension StreamTalk {
     #expect(talk.hall.view(0, talk.sessions[0]) == [0])
   }
 
-  @Test func `a farewell does not overtake the end of a stream that was read`() throws {
+  @Test func `a departure does not overtake the end of a stream that was read`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.written()
     talk.node(1).takenFromStream(reader, 3, now: talk.hall.now)
@@ -55,7 +55,7 @@ extension StreamTalk {
     #expect(talk.hall.view(0, talk.sessions[0]) == [0])
   }
 
-  @Test func `a farewell waits no longer than its time for the end of a stream`() throws {
+  @Test func `a departure waits for the end of a stream only until its deadline`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.written()
     talk.node(1).takenFromStream(reader, 3, now: talk.hall.now)
@@ -70,7 +70,7 @@ extension StreamTalk {
     #expect(talk.end(reader, at: 1) == .finished && talk.end(writer, at: 0) == .lost)
   }
 
-  @Test func `a member that goes away or begins anew is owed nothing`() throws {
+  @Test func `a departure does not wait for a member that is away or restarted`() throws {
     for isAway in [true, false] {
       let talk = StreamTalk()
       let (_, reader) = try talk.written()
@@ -94,7 +94,7 @@ extension StreamTalk {
     }
   }
 
-  @Test func `a writer knows by the reader's end that its own has come`() throws {
+  @Test func `the end from the reader confirms the writer's end`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.written()
     for index in talk.hall.letters.indices where talk.hall.letters[index].isDelivered {
@@ -107,7 +107,7 @@ extension StreamTalk {
     #expect(talk.end(writer, at: 0) == .finished && talk.hall.view(0, talk.sessions[0]) == [0, 1])
   }
 
-  @Test func `a reader that has all loses nothing with a writer that leaves`() throws {
+  @Test func `a reader with all bytes loses nothing when the writer leaves`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.written()
     talk.node(1).takenFromStream(reader, 3, now: talk.hall.now)
@@ -120,7 +120,7 @@ extension StreamTalk {
     #expect(talk.end(writer, at: 0) == .finished && talk.end(reader, at: 1) == .finished)
   }
 
-  @Test func `a stream that was cut is no lost one for the member, although the application leaves at once`() throws {
+  @Test func `a stream that was reset is reported as reset, although the application leaves at once`() throws {
     for isWriter in [true, false] {
       let talk = StreamTalk()
       let (writer, reader) = try talk.connected()
@@ -134,7 +134,7 @@ extension StreamTalk {
     }
   }
 
-  @Test func `an application that leaves before it has read all has lost the rest, and so has the writer`() throws {
+  @Test func `a reader that leaves early loses the rest of a stream, and so does the writer`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.written()
     talk.node(1).takenFromStream(reader, 2, now: talk.hall.now)

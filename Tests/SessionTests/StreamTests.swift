@@ -121,7 +121,7 @@ final class StreamTalk {
 }
 
 @Suite struct StreamTests {
-  @Test func `a stream's bytes come in their order, and its end after the last one`() throws {
+  @Test func `the bytes of a stream arrive in order, and its end after the last one`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     #expect(try talk.node(0).writeStream(writer, [1, 2, 3], now: talk.hall.now) == 3)
@@ -139,7 +139,7 @@ final class StreamTalk {
     #expect(talk.end(reader, at: 1) == .finished && talk.end(writer, at: 0) == .finished)
   }
 
-  @Test func `no byte and no end is sent before the other application wants the stream`() throws {
+  @Test func `neither bytes nor the end are sent before the other application accepts the stream`() throws {
     let talk = StreamTalk()
     let writer = try talk.open()
     _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
@@ -152,7 +152,7 @@ final class StreamTalk {
     #expect(talk.bytes(reader) == [1] && talk.count(.finished, reader, at: 1) == 1)
   }
 
-  @Test func `the end of a stream of no bytes waits until the other application wants the stream`() throws {
+  @Test func `the end of an empty stream waits until the other application accepts the stream`() throws {
     let talk = StreamTalk()
     let writer = try talk.open()
     try talk.node(0).finishStream(writer, now: talk.hall.now)
@@ -163,7 +163,7 @@ final class StreamTalk {
     #expect(talk.ends == 1 && talk.end(writer, at: 0) == .finished)
   }
 
-  @Test func `a stream of no bytes has an end`() throws {
+  @Test func `an empty stream has an end`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     try talk.node(0).finishStream(writer, now: talk.hall.now)
@@ -171,7 +171,7 @@ final class StreamTalk {
     #expect(talk.end(writer, at: 0) == .finished && talk.end(reader, at: 1) == .finished)
   }
 
-  @Test func `a cut stream is told apart from a finished one, and a refused one from both`() throws {
+  @Test func `reset, finished and refused streams are distinguished`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
@@ -188,7 +188,7 @@ final class StreamTalk {
     #expect(throws: SessionError.unknown) { try talk.node(0).writeStream(second, [1], now: talk.hall.now) }
   }
 
-  @Test func `who has read a first window is granted more than that, and no more than the window`() throws {
+  @Test func `a reader that has read a first window is granted more, up to the whole window`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.read()
     let before = talk.bytes(reader).count
@@ -197,7 +197,7 @@ final class StreamTalk {
     #expect(unread > Int(SessionLimits.streamWindowFirst) && unread <= Int(SessionLimits.streamWindow))
   }
 
-  @Test func `a stream that is read has room for more turns, and takes all that was promised`() throws {
+  @Test func `a stream that is read has room for several turns and accepts all of it`() throws {
     let talk = StreamTalk()
     let (writer, _) = try talk.read()
     let most = SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes
@@ -208,13 +208,13 @@ final class StreamTalk {
     #expect(talk.node(0).streamRoom(writer) == 0)
   }
 
-  @Test func `a stream of which nobody has read anything has room for one turn`() throws {
+  @Test func `a stream without any read bytes has room for one turn`() throws {
     let talk = StreamTalk()
     let (writer, _) = try talk.connected()
     #expect(talk.node(0).streamRoom(writer) == SessionLimits.streamTurnBytes)
   }
 
-  @Test func `few streams have room for more than a turn at once`() throws {
+  @Test func `only a few streams have room for several turns at once`() throws {
     let talk = StreamTalk()
     let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
@@ -229,7 +229,7 @@ final class StreamTalk {
     #expect(talk.node(0).streamRoom(writers[0]) == turn)
   }
 
-  @Test func `one user's streams leave further turns to those of others`() throws {
+  @Test func `the streams of one user leave room for further turns to other users`() throws {
     let talk = StreamTalk(owner: SessionOwner(application: 1, user: 1, isFavoured: false))
     let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
@@ -237,7 +237,7 @@ final class StreamTalk {
     #expect(writers.map { talk.node(0).streamRoom($0) } == [most, most, most, most, turn, turn])
   }
 
-  @Test func `a stream that is finished gives its further turns to another one`() throws {
+  @Test func `a finished stream passes its further turns to another one`() throws {
     let talk = StreamTalk()
     let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
@@ -248,7 +248,7 @@ final class StreamTalk {
     #expect(talk.node(0).streamRoom(writers[6], promised: turn) == most)
   }
 
-  @Test func `a reader that stops gets no more than its window, and delays no other stream`() throws {
+  @Test func `a stalled reader receives at most its window and delays no other stream`() throws {
     let talk = StreamTalk()
     let (stopped, unread) = try talk.connected()
     let written = try talk.fill(stopped)
@@ -264,7 +264,7 @@ final class StreamTalk {
     #expect(talk.count(.room, stopped, at: 0) > 0 && talk.bytes(unread).count > window)
   }
 
-  @Test func `streams take turns`() throws {
+  @Test func `streams are served in turns`() throws {
     let talk = StreamTalk()
     let one = try talk.connected(), two = try talk.connected()
     for stream in [one, two] { _ = try talk.node(0).writeStream(stream.writer, [1], now: talk.hall.now) }
@@ -279,7 +279,7 @@ final class StreamTalk {
     #expect(talk.turns.count == 4 && talk.turns[0] != talk.turns[1] && talk.turns[2] != talk.turns[3])
   }
 
-  @Test func `a stream with more than a turn to send lets another one come between`() throws {
+  @Test func `a stream with more than one turn to send is interrupted by others`() throws {
     let talk = StreamTalk()
     let both = [try talk.read(), try talk.read()]
     talk.turns = []
@@ -294,7 +294,7 @@ final class StreamTalk {
     #expect(zip(talk.turns, talk.turns.dropFirst()).allSatisfy { $0 != $1 })
   }
 
-  @Test func `a two-way stream carries bytes back, and ends when both directions have`() throws {
+  @Test func `a two-way stream ends when both directions have ended`() throws {
     let talk = StreamTalk()
     let (asker, answerer) = try talk.connected(isTwoWay: true)
     _ = try talk.node(0).writeStream(asker, [1], now: talk.hall.now)
@@ -312,7 +312,7 @@ final class StreamTalk {
     #expect(throws: SessionError.invalid) { try talk.node(1).writeStream(oneWay.reader, [1], now: talk.hall.now) }
   }
 
-  @Test func `a member opens sixteen streams, and another one when one is over and read`() throws {
+  @Test func `a member opens at most sixteen streams, and another one after one has ended`() throws {
     let talk = StreamTalk()
     var streams: [(writer: StreamHandle, reader: StreamHandle)] = []
     for _ in 0..<SessionLimits.streamsPerPairMax { streams.append(try talk.connected()) }
@@ -327,7 +327,7 @@ final class StreamTalk {
     #expect(talk.hall.view(0, talk.sessions[0]) == [0, 1])
   }
 
-  @Test func `streams to a member that goes away are lost, once at each end`() throws {
+  @Test func `streams to an unreachable member are lost, once at each end`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     talk.hall.stations[1].island = 1
@@ -341,7 +341,7 @@ final class StreamTalk {
     #expect(talk.bytes(again.reader) == [9])
   }
 
-  @Test func `streams that nobody reads share what all may hold, and a newcomer has its part for sure`() throws {
+  @Test func `unread streams share the common memory, and a newcomer has a reserved part`() throws {
     let talk = StreamTalk(3)
     for sender in [0, 2] {
       for _ in 0..<SessionLimits.streamsPerPairMax {
@@ -354,7 +354,7 @@ final class StreamTalk {
     #expect(held <= Hall.streamPool + 32 * Int(SessionLimits.streamWindowSure))
   }
 
-  @Test func `streams whose readers stop after a first window share what all may hold`() throws {
+  @Test func `streams whose readers stop after a first window share the common memory`() throws {
     let talk = StreamTalk()
     var held = 0
     for _ in 0..<12 {
@@ -366,7 +366,7 @@ final class StreamTalk {
     #expect(held <= Hall.streamPool + 12 * Int(SessionLimits.streamWindowSure))
   }
 
-  @Test func `two applications of one node have a stream`() throws {
+  @Test func `two applications of one node can open a stream`() throws {
     let hall = Hall(1)
     let sessions = hall.stations[0].sessions
     try sessions.advertise(Service(endpoint: 2, type: Array("story".utf8)))
@@ -391,7 +391,7 @@ final class StreamTalk {
 
 /// A member that violates the rules of streams harms only its own streams.
 @Suite struct LyingStreamTests {
-  @Test func `more bytes than were granted end the stream, and are not handed over`() throws {
+  @Test func `bytes beyond the granted window end the stream and are not delivered`() throws {
     let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     _ = try talk.fill(writer)
@@ -402,7 +402,7 @@ final class StreamTalk {
     #expect(talk.hall.view(1, talk.sessions[1]) == [0, 1])
   }
 
-  @Test func `bytes before credit end the stream`() throws {
+  @Test func `bytes without granted credit end the stream`() throws {
     let talk = StreamTalk()
     _ = try talk.open()
     talk.run()
@@ -429,7 +429,7 @@ final class StreamTalk {
     }
   }
 
-  @Test func `a window that shrinks takes nothing back`() throws {
+  @Test func `a smaller window than before is ignored`() throws {
     let talk = StreamTalk()
     let (asker, answerer) = try talk.connected(isTwoWay: true)
     talk.run()
@@ -440,7 +440,7 @@ final class StreamTalk {
     #expect(talk.bytes(asker, at: 0) == [1, 2])
   }
 
-  @Test func `who opens streams without end, or under used numbers, is met anew`() throws {
+  @Test func `a member that opens too many streams or reuses numbers must repeat its handshake`() throws {
     for lie in 0..<3 {
       let talk = StreamTalk()
       let writer = try talk.open()

@@ -96,7 +96,7 @@ private struct Crowd {
 }
 
 @Suite struct TableCheckTests {
-  @Test func `a table is verified in pieces, whatever its length`() throws {
+  @Test func `a table of any length is verified in batches`() throws {
     let crowd = try Crowd(60)
     let bytes = crowd.table((0..<60).map { crowd.record($0) })
     #expect(bytes.count > 14_000)
@@ -107,13 +107,13 @@ private struct Crowd {
     #expect(crowd.joinedCount == 61 && crowd.sessions.inCheckCount == 0)
   }
 
-  @Test func `a table that the allowance lasts for is taken at once`() throws {
+  @Test func `a table within the allowance is accepted at once`() throws {
     let crowd = try Crowd(2)
     #expect(try crowd.receive(crowd.table([crowd.record(0)])) == 2)
     #expect(crowd.joinedCount == 2 && crowd.sessions.inCheckCount == 0)
   }
 
-  @Test func `what was verified once is not verified again`() throws {
+  @Test func `a verified record is not verified again`() throws {
     let crowd = try Crowd(20)
     let bytes = crowd.table((0..<20).map { crowd.record($0) })
     try crowd.receive(bytes)
@@ -124,7 +124,7 @@ private struct Crowd {
     }
   }
 
-  @Test func `of a node whose table is in check nothing more is received until it is done`() throws {
+  @Test func `no message of a node is received while its table is in check`() throws {
     let crowd = try Crowd(20)
     try crowd.receive(crowd.table((0..<20).map { crowd.record($0) }))
     #expect(!crowd.mayReceive(from: 0, over: 0) && !crowd.mayReceive(from: 0, over: 1, byteCount: 44))
@@ -133,7 +133,7 @@ private struct Crowd {
     #expect(crowd.mayReceive(from: 0, over: 0))
   }
 
-  @Test func `a link has one table in check, and all together three`() throws {
+  @Test func `a link has at most one table in check, and all links together three`() throws {
     let crowd = try Crowd(20)
     let bytes = crowd.table((0..<20).map { crowd.record($0) })
     for number in 0..<3 {
@@ -150,7 +150,7 @@ private struct Crowd {
     #expect(Set(turns[..<3]) == [0, 1, 2] && turns[..<3] == turns[3...])
   }
 
-  @Test func `after three wrong signatures nothing more of a table is verified, nor of the node's next one`() throws {
+  @Test func `verification of a node's tables stops after three wrong signatures`() throws {
     let crowd = try Crowd(30)
     let before = crowd.own.verifyCount
     try crowd.receive(crowd.table((0..<30).map { crowd.record($0, isWrong: true) }))
@@ -161,7 +161,7 @@ private struct Crowd {
     #expect(crowd.joinedCount == 1)
   }
 
-  @Test func `what is in check goes on when its link is gone, and is charged to the node`() throws {
+  @Test func `a table in check continues when its link is gone, and is charged to the node`() throws {
     let crowd = try Crowd(20)
     try crowd.receive(crowd.table((0..<20).map { crowd.record($0) }), over: 5)
     crowd.sessions.linkLost(5)
@@ -171,7 +171,7 @@ private struct Crowd {
     #expect(crowd.joinedCount == 21)
   }
 
-  @Test func `a table that is in check when its session ends is forgotten`() throws {
+  @Test func `a table in check is dropped when its session ends`() throws {
     let crowd = try Crowd(20)
     try crowd.receive(crowd.table((0..<20).map { crowd.record($0) }))
     try crowd.sessions.leave(crowd.handle, now: crowd.now)
@@ -180,7 +180,7 @@ private struct Crowd {
     #expect(crowd.own.verifyCount == before && crowd.sessions.inCheckCount == 0)
   }
 
-  @Test func `to look at many records that hang on nothing costs checks, too`() throws {
+  @Test func `records without a known admitter are charged as checks, too`() throws {
     let crowd = try Crowd(100)
     // The admitter of every record is missing in the table.
     let nobody = MemberAddress(node: Identity(9_999).id, endpoint: 1)
@@ -201,7 +201,7 @@ private struct Crowd {
     #expect(verification.proceed(with: table, &allowance) && allowance.left == 0 && verification.found.isEmpty)
   }
 
-  @Test func `memberships of a former life are ended one by one`() throws {
+  @Test func `memberships of a former start are ended one by one`() throws {
     let crowd = try Crowd(1)
     // The table of another session has 20 origins (founded sessions). The table lists endpoint 2 of this node as a
     // member of each origin.

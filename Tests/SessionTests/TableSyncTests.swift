@@ -21,7 +21,7 @@ import Testing
     return message
   }
 
-  @Test func `a new member is sent nothing until something changes`() {
+  @Test func `no message is sent to a new member until something changes`() {
     var sync = TableSync()
     #expect(sync.nextMessage(own(1), start) == nil)
     #expect(sync.nextDeadline(after: start) == .never)
@@ -45,7 +45,7 @@ import Testing
     #expect(send(&sync, own(1), start) == .delta(since: 0))
   }
 
-  @Test func `a digest that was sent is not sent again`() {
+  @Test func `an unchanged digest is not sent again`() {
     var sync = TableSync()
     sync.scheduleDigest(at: start)
     #expect(send(&sync, own(1), start) == .digest)
@@ -63,7 +63,7 @@ import Testing
     #expect(send(&sync, own(1), start) == nil, "the member knows this digest")
   }
 
-  @Test func `a member with another digest is sent a snapshot after a pause`() {
+  @Test func `a member with another digest receives a snapshot after a pause`() {
     var sync = TableSync()
     sync.receive(digest(2), own(1), start)
     #expect(send(&sync, own(1), start) == nil)
@@ -90,7 +90,7 @@ import Testing
     #expect(send(&sync, own(1), start + SessionLimits.askPause * 2) == .snapshot)
   }
 
-  @Test func `a snapshot that arrived before its time comes is not sent`() {
+  @Test func `a pending snapshot is cancelled if the member's table becomes equal`() {
     var sync = TableSync()
     sync.receive(digest(2), own(1), start)
     sync.receive(digest(1), own(1), start)
@@ -114,7 +114,7 @@ import Testing
     #expect(send(&sync, own(1, changedAt: start), start) == .snapshot)
   }
 
-  @Test func `a table that has just changed sends its digest first, and the snapshot to a member that still differs`() {
+  @Test func `after a change the digest is sent first, and the snapshot only to a member that differs`() {
     var sync = TableSync()
     sync.receive(digest(2), own(1), start)
     let changed = own(3, sequence: 6, changedAt: start + .seconds(1))
@@ -125,7 +125,7 @@ import Testing
     #expect(send(&sync, changed, rests + SessionLimits.askPause * 2) == .snapshot)
   }
 
-  @Test func `a member that is lost keeps only the delta`() {
+  @Test func `a lost member keeps only the pending delta`() {
     var sync = TableSync()
     sync.receive(digest(2), own(1), start)
     sync.scheduleDigest(at: start)

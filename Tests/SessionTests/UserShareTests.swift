@@ -27,7 +27,7 @@ import Testing
     return count
   }
 
-  @Test func `invitations`() throws {
+  @Test func `each user has a share of all invitations`() throws {
     var count = 0
     for application in UInt32(0)..<10 { count += inviteAll(try open(application, of: 1), 1..<12) }
     // Each application has one reserved place. A user gets at most twice as many of the unreserved places as remain
@@ -37,7 +37,7 @@ import Testing
     #expect(inviteAll(try open(11, of: 0), 15..<18) == 1 + 3)
   }
 
-  @Test func `invitations to one node`() throws {
+  @Test func `each user has a share of the invitations to one node`() throws {
     let counts = try [open(0, of: 1), open(1, of: 1), open(2, of: 2), open(3, of: 0)].map { inviteAll($0, 1..<2) }
     // Users share three of the four places at one node. A newcomer evicts the oldest invitation of the user, or of the
     // application, with the most places. The operator may use all four.
@@ -60,7 +60,7 @@ import Testing
     return ended
   }
 
-  @Test func `users who invite for as long as they may keep neither others nor the operator from a node`() throws {
+  @Test func `users with long invitations block neither other users nor the operator`() throws {
     let first = try open(0, of: 1), second = try open(1, of: 2), third = try open(2, of: 3), own = try open(3, of: 0)
     var theirs: [InvitationHandle] = []
     for endpoint in UInt32(1)...3 { theirs.append(try #require(invite(first, endpoint: endpoint))) }
@@ -74,7 +74,7 @@ import Testing
     #expect(ended() == [:])
   }
 
-  @Test func `among users with as many an invitation gives way after 30 s`() throws {
+  @Test func `an invitation is evicted after 30 s if no user has more than the others`() throws {
     let sessions = try (UInt32(0)..<4).map { try open($0, of: $0 + 1) }
     let oldest = try #require(invite(sessions[0], endpoint: 1))
     #expect(invite(sessions[1], endpoint: 1) != nil && invite(sessions[2], endpoint: 1) != nil)
@@ -85,14 +85,14 @@ import Testing
     #expect(ended() == [oldest: .timedOut])
   }
 
-  @Test func `an application's invitation to a node does not give way to another one of its own`() throws {
+  @Test func `an application's invitation is not evicted for another one of its own`() throws {
     let session = try open(0, of: 1)
     for endpoint in UInt32(1)...3 { #expect(invite(session, endpoint: endpoint) != nil) }
     hall.now = hall.now + .seconds(60)
     #expect(invite(session, endpoint: 4) == nil && ended() == [:])
   }
 
-  @Test func `a user who invites and cancels leaves the invitee's places for this node to others`() throws {
+  @Test func `a user that invites and cancels leaves the invitee's slots for this node to others`() throws {
     let sessions = hall.stations[0].sessions
     let session = try open(0, of: 1), other = try open(1, of: 2), own = try open(2, of: 0)
     func inviteAndCancel() throws -> Bool {
@@ -112,7 +112,7 @@ import Testing
     for _ in 0..<8 { try sessions.cancel(try #require(invite(own, endpoint: 1)), now: hall.now) }
   }
 
-  @Test func `an invitation stands for an hour at most`() throws {
+  @Test func `an invitation lasts at most an hour`() throws {
     let session = try open(0, of: 1)
     let handle = try #require(invite(session, endpoint: 1))
     hall.stations[0].sessions.handleTimeouts(now: hall.now + .seconds(3_599))
@@ -121,7 +121,7 @@ import Testing
     #expect(ended() == [handle: .timedOut])
   }
 
-  @Test func `messages that have no result yet`() throws {
+  @Test func `each user has a share of the messages without a result`() throws {
     let sessions = hall.stations[0].sessions
     var counts: [Int] = []
     for application in UInt32(0)..<8 {

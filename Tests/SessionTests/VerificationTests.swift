@@ -81,7 +81,7 @@ private struct Cast {
 }
 
 @Suite struct VerificationTests {
-  @Test func `a chain of tickets is checked from the founder on, in any order`() {
+  @Test func `a chain of tickets is verified from the founder on, in any order`() {
     let cast = Cast()
     let records = [
       cast.record(0, by: 0, depth: 0), cast.record(1, by: 0, depth: 1), cast.record(2, by: 1, depth: 2),
@@ -91,23 +91,23 @@ private struct Cast {
     #expect(cast.take([records[2], records[3]]) == ([], false))
   }
 
-  @Test func `a ticket in another's name is no ticket`() {
+  @Test func `a ticket in another member's name is invalid`() {
     let cast = Cast()
     #expect(cast.take([cast.record(1, by: 0, depth: 1, signer: 2)]) == ([], true))
   }
 
-  @Test func `nobody is a member without its own signature`() {
+  @Test func `a ticket without the member's own signature is invalid`() {
     let cast = Cast()
     #expect(cast.take([cast.record(1, by: 0, depth: 1, accepter: 2)]) == ([], true))
   }
 
-  @Test func `who admits is nearer to the founder than whom it admits`() {
+  @Test func `an admitter is nearer to the founder than the member that it admits`() {
     let cast = Cast()
     #expect(cast.take([cast.record(1, by: 0, depth: 2), cast.record(2, by: 1, depth: 2)]).joined == [1])
     #expect(cast.take([cast.record(1, by: 0, depth: 0)]) == ([], true))
   }
 
-  @Test func `nobody readmits itself but the founder`() {
+  @Test func `only the founder can readmit itself`() {
     let cast = Cast()
     let left = cast.ended(cast.record(1, by: 0, depth: 1), 1, isEjection: true, signer: 0)
     var back = cast.record(1, by: 1, depth: 2, version: 2)
@@ -116,12 +116,12 @@ private struct Cast {
     #expect(cast.take([cast.record(0, by: 0, depth: 0, version: 2)]) == ([0], false))
   }
 
-  @Test func `only the founder admits where the rules say so, whoever signs`() {
+  @Test func `only the founder admits members if the rules require it, whichever member signs`() {
     let cast = Cast(SessionRules(onlyFounderAdmits: true))
     #expect(cast.take([cast.record(1, by: 0, depth: 1), cast.record(2, by: 1, depth: 2)]) == ([1], true))
   }
 
-  @Test func `a leave is the member's, and an ejection the founder's`() {
+  @Test func `a departure is signed by the member, and an ejection by the founder`() {
     let cast = Cast()
     let member = cast.record(1, by: 0, depth: 1)
     #expect(cast.take([cast.ended(member, 1, isEjection: false, signer: 1)]) == ([], false))
@@ -132,7 +132,7 @@ private struct Cast {
     #expect(cast.take([founder, cast.ended(founder, 0, isEjection: true, signer: 0)]) == ([0], true))
   }
 
-  @Test func `an ended membership stays ended whatever the order, and a later ticket begins another`() {
+  @Test func `an ended membership stays ended in any order, and a later ticket begins a new one`() {
     let cast = Cast()
     let member = cast.record(1, by: 0, depth: 1)
     let left = cast.ended(member, 1, isEjection: false, signer: 1)
@@ -143,7 +143,7 @@ private struct Cast {
     #expect(cast.take([left, back]).joined == [1])
   }
 
-  @Test func `a merge counts where the records of both signers are`() throws {
+  @Test func `a merge is accepted only with the records of both signers`() throws {
     let hall = Hall(4)
     let sessions = (0..<4).map { hall.open($0) }
     let other = try #require(hall.stations[2].sessions.table(of: sessions[2]))
@@ -167,7 +167,7 @@ private struct Cast {
     }
   }
 
-  @Test func `who returned by way of somebody it had admitted is known to newcomers`() {
+  @Test func `a member readmitted by one that it had admitted is accepted by newcomers`() {
     let cast = Cast()
     let first = cast.record(1, by: 0, depth: 1)
     var back = cast.record(1, by: 2, depth: 3, version: 2)
