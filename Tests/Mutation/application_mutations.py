@@ -11,11 +11,11 @@ ROWS = [
         "isInputOver ? 0 : limit - written", "isInputOver ? 0 : limit", SUITE),
     Row("pipe reads input while the daemon is behind", "Sources/Applications/PipeSender.swift", " && !connection.isBehind", "", SUITE),
     Row("pipe accepts a second stream", "Sources/Applications/PipeListener.swift", "let isWanted = stream == nil", "let isWanted = true", SUITE),
-    Row("pipe goes on although its output cannot be written", "Sources/Applications/PipeListener.swift", "    if console.hasFailed {", "    if false {", SUITE),
+    Row("pipe continues although its output cannot be written", "Sources/Applications/PipeListener.swift", "    if console.hasFailed {", "    if false {", SUITE),
     Row("a peer without a pinned key is accepted without a question", "Sources/Applications/AcceptRule.swift",
         "peer.isVerified ? .yes : .no", ".yes", SUITE),
     Row("an offer of any size is accepted", "Sources/Applications/Receiving.swift", "    if offer.bytes > bytesMax {", "    if false {", SUITE),
     Row("a busy receiver is not invited again", "Sources/Applications/Sending.swift",
         "case .timedOut, .busy, .full: step = .seeking(from: console.now + .seconds(2))", "case .timedOut, .busy, .full: break", SUITE),
-    Row("a misspelt name is waited for", "Sources/Applications/PeerSearch.swift", "      if isWaiting { return .hint(text) }", "      return .hint(text)", SUITE),
+    Row("a command waits for a misspelt name", "Sources/Applications/PeerSearch.swift", "      if isWaiting { return .hint(text) }", "      return .hint(text)", SUITE),
 ]

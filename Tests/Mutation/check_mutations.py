@@ -24,7 +24,7 @@ ROWS = [
     Row("one link may have any number of tables in check", IN_CHECK, " && !checks.contains(behind: holder)", "", "SessionTests"),
     Row("the number of tables in check has no limit",
         IN_CHECK, "return checks.count < SessionLimits.tablesInCheckMax && !", "return !", "SessionTests"),
-    Row("a message without records waits for a verification place", IN_CHECK,
+    Row("a message without records waits for a verification slot", IN_CHECK,
         "guard byteCount > SessionLimits.messageBytesWithoutRecords else { return false }", "", "SessionTests"),
     Row("former memberships are all ended in one turn", IN_CHECK,
         "guard allowance.take(1 + SessionLimits.checksPerSignature) else { break }", "", "SessionTests"),

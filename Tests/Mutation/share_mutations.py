@@ -23,7 +23,7 @@ ROWS = [
     Row("one user takes all sessions", REQUESTS, "    try share(.sessions, client)\n", "", "LocalAPITests"),
     Row("the user with most long packets is served first",
         PLACES, "        held < best?.held ?? .max\n", "        best == nil\n", "LocalAPITests"),
-    Row("a place for a long packet has no timeout", PLACES, "nextDeadline <= now ? holders.first?.client : nil", "nil", "LocalAPITests"),
+    Row("a slot for a long packet has no timeout", PLACES, "nextDeadline <= now ? holders.first?.client : nil", "nil", "LocalAPITests"),
     Row("one user's applications take all invitations", "Sources/Session/FlowControl/Shares.swift",
         "return owner.isFavoured || ShareRule.allows(1, held: heldByUser, free: left, factor: Shares.userFactor)", "return true",
         "SessionTests"),
@@ -74,7 +74,7 @@ ROWS = [
     Row("one user opens all streams", STREAMING, "      mayHaveStream(session.owner), id > last\n", "      id > last\n", "LocalAPITests"),
     Row("one user may receive all streams", STREAMING, "      || !mayHaveStream(session.owner)\n", "", "LocalAPITests"),
     Row("one user's unread streams take the whole stream window", STREAMING, "UInt64(mayHave),\n", "\n", "LocalAPITests"),
-    Row("one user's streams take all places for a second turn", STREAMING,
+    Row("one user's streams use all slots for a second turn", STREAMING,
         "return SessionLimits.streamsAhead.mayTake(1, held: ofUser, taken: all, isFavoured: owner.isFavoured)",
         "return all < SessionLimits.streamsAheadMax", "SessionTests"),
 ]

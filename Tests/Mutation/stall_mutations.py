@@ -4,7 +4,7 @@ from row import Row
 
 LINK = "Sources/Link/Link.swift"
 ROWS = [
-    Row("a neighbour is declared dead by a ping that has not left", LINK,
+    Row("a neighbour is declared dead by a ping that was not sent", LINK,
         "return liveness.excuse(until: end)", "return close(.timedOut, retryAfterSeconds: 0, local: local)", "LinkTests"),
     Row("a neighbour over Wi-Fi may also stall without a timeout", LINK,
         "isBlocked: bearer == .bluetoothLE && (", "isBlocked: (", "LinkTests"),
@@ -13,7 +13,7 @@ ROWS = [
         "if end <= now { return close(", "if end <= now && due == .death { return close(", "LinkTests"),
     Row("pings queue up for a stalled neighbour", LINK,
         "if awaitsPong { return liveness.pingSent(now: now) }", "", "LinkTests"),
-    Row("a ping that left late gets no time for its answer", LINK,
+    Row("a ping that was sent late gets no time for its answer", LINK,
         "if wasExcused { return liveness.excuse(until: now + Liveness.answerMax) }", "", "LinkTests"),
     Row("a neighbour that resumes keeps its old ping deadline", LINK,
         "    stall = Stall()\n    liveness.pingSent(now: now)\n", "    stall = Stall()\n", "LinkTests"),
