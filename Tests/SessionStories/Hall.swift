@@ -245,7 +245,7 @@ final class Hall {
         post(output, from: station)
         count += 1
         if count > 20_000 {
-          wrong = "station \(station.number) sends without end: \(output.kind)"
+          wrong = "station \(station.number) sends endlessly: \(output.kind)"
           return
         }
       }

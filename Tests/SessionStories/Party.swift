@@ -159,7 +159,8 @@ public final class Party {
     let time = party.time(all, upTo: 120)
     var wrong = party.hall.wrong
     if time == nil {
-      wrong = "\(all.count) at \(party.hall.stations.count): \(party.sessionCount) sessions, \(party.whole(all)) whole"
+      wrong =
+        "\(all.count) at \(party.hall.stations.count): \(party.sessionCount) sessions, \(party.whole(all)) complete"
     } else if party.endings > 80 * all.count {
       wrong = "\(party.endings) ends of invitations for \(all.count)"
     }

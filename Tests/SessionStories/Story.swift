@@ -210,8 +210,8 @@ public final class Story {
           return introductions.lives.contains(life) ? () : fail("an unknown invitation ends")
         }
         introductionEnded(life, handle, outcome)
-        if ask.endedAt != nil { return fail("an invitation ends twice at \(station.number)") }
-        if hall.now > ask.deadline { return fail("an invitation ends late at \(station.number)") }
+        if ask.endedAt != nil { return fail("an invitation ends twice at station \(station.number)") }
+        if hall.now > ask.deadline { return fail("an invitation ends late at station \(station.number)") }
         asks[life + "\(handle.number)"]?.endedAt = hall.now
       case .ended(let handle, _):
         open[station.number]?.removeAll { $0 == handle }
@@ -237,7 +237,7 @@ public final class Story {
       let held = unread.filter { $0.station == station.number && $0.session == handle && $0.from == from }
       // The limit is one share plus one reservation, the credit that docs/protocol.md defines.
       if held.reduce(0, { $0 + $1.byteCount + 192 }) > 131_072 + 65_192 {
-        fail("too many messages wait at \(station.number)")
+        fail("too many messages wait at station \(station.number)")
       }
     } else {
       station.sessions.taken(data.count, of: from, in: handle, now: hall.now)
@@ -245,13 +245,13 @@ public final class Story {
     let sender = hall.number(of: from.node)
     hearsTalk(station, handle, from, data)
     if sender == liar { return }
-    guard data.count >= 17, Int(data[0]) == sender else { return fail("a message is torn, or under another name") }
+    guard data.count >= 17, Int(data[0]) == sender else { return fail("a message is truncated, or has another sender") }
     let bytes = data.span.bytes
     if bytes.word64(1) != hall.stations[sender].epoch && station.known[sender] == hall.stations[sender].epoch {
-      fail("a message of a former life at \(station.number)")
+      fail("a message of a former epoch arrives at station \(station.number)")
     }
     let key = "\(station.number)/\(station.epoch)/\(handle.number)/\(sender)/\(bytes.word64(1))"
-    if let last = heard[key], last >= bytes.word64(9) { fail("a message twice or out of order") }
+    if let last = heard[key], last >= bytes.word64(9) { fail("a message arrives twice or out of order") }
     heard[key] = bytes.word64(9)
   }
 
@@ -272,8 +272,8 @@ public final class Story {
     // A malicious member may have sent an invitation that is valid for an hour, so its end need not have come.
     for (key, ask) in asks
     where ask.endedAt == nil && ask.deadline <= hall.now && hall.stations[ask.station].epoch == ask.life {
-      let what = introductions.waits[key] == nil ? "invitation" : "introduction"
-      return fail("an \(what) never ends: \(key)")
+      let what = introductions.waits[key] == nil ? "invitation" : "connection by address"
+      return fail("the \(what) never ends: \(key)")
     }
     var present: [(station: Int, handle: SessionHandle)] = []
     for station in hall.stations where station.number != liar {
@@ -283,7 +283,7 @@ public final class Story {
       of: present.compactMap { station, handle in
         hall.stations[station].sessions.table(of: handle).map { (hall.stations[station].address, $0) }
       }, mayMeet: { _, _ in true })
-    if companies.count != present.count { return fail("a session is gone that is not ended") }
+    if companies.count != present.count { return fail("a session disappeared without an end") }
     for (place, (number, handle)) in present.enumerated() {
       let sessions = hall.stations[number].sessions
       guard let table = sessions.table(of: handle) else { return }
@@ -291,13 +291,15 @@ public final class Story {
       let all = present.indices.filter { companies[$0] == companies[place] }.map { present[$0] }
       let view = hall.view(number, handle).filter { $0 != liar }
       if view != all.map({ $0.station }).sorted() {
-        return fail("station \(number) sees \(view) in a session of \(all.map { $0.station })")
+        return fail("station \(number) lists \(view) in a session of \(all.map { $0.station })")
       }
       for other in all where hall.stations[other.station].sessions.table(of: other.handle)?.digest != table.digest {
-        return fail("stations \(number) and \(other.station) have other tables of one session")
+        return fail("stations \(number) and \(other.station) have different tables of one session")
       }
       aliasCount += table.origins.count - 1
-      for address in table.joined where hall.number(of: address.node) < 0 { return fail("an invented member") }
+      for address in table.joined where hall.number(of: address.node) < 0 {
+        return fail("a table contains an invented member")
+      }
     }
   }
 

@@ -76,12 +76,16 @@ extension Story {
     guard outcome == .connected else { return }
     introductions.connectedCount += 1
     let state = introductions.states[life + "\(wait.session.number)"]?[wait.address]
-    if state != .connected && state != .paused { fail("an introduction ends as connected, and the member is not") }
+    if state != .connected && state != .paused {
+      fail("a connection by address ends as connected, but the member is not connected")
+    }
   }
 
   func checkIntroductions() {
     for (key, wait) in introductions.waits where wait.mustConnect && wait.outcome != .connected {
-      return fail("two that connect to each other do not meet: \(key), \(wait.outcome.map { "\($0)" } ?? "no end")")
+      return fail(
+        "two applications that connect to each other share no session: \(key), \(wait.outcome.map { "\($0)" } ?? "no end")"
+      )
     }
   }
 }

@@ -19,13 +19,13 @@ extension Story {
   /// Checks that unread messages and granted credit fit into the memory of a station.
   func checkRoom(_ station: Hall.Station) {
     let (shares, loans) = station.sessions.roomGranted
-    if shares > SessionLimits.sharePoolBytes { fail("more is shared than there is at \(station.number)") }
-    if loans > SessionLimits.loanPoolBytes { fail("more is lent than there is at \(station.number)") }
+    if shares > SessionLimits.sharePoolBytes { fail("the shares exceed their pool at station \(station.number)") }
+    if loans > SessionLimits.loanPoolBytes { fail("the loans exceed their pool at station \(station.number)") }
     var waiting = 0
     for message in unread where message.station == station.number && message.life == station.epoch {
       waiting += message.byteCount + SessionLimits.messageOverheadBytes
     }
-    if waiting > Int(shares + loans) { fail("more waits at \(station.number) than was granted") }
+    if waiting > Int(shares + loans) { fail("more bytes wait at station \(station.number) than were granted") }
   }
 
   /// Lets members send messages to each other that are longer than any share. So each message needs a reservation.
@@ -78,10 +78,14 @@ extension Story {
 
   func checkTalks() {
     for talk in talks {
-      if talk.isDelivered && !talk.hasCome { fail("a message of \(talk.from) was told as delivered, and is lost") }
+      if talk.isDelivered && !talk.hasCome {
+        fail("a message of station \(talk.from) was reported as delivered, but is lost")
+      }
       talkCount += talk.hasCome ? 1 : 0
       let reader = hall.number(of: talk.to.node)
-      if !talk.hasCome && !isDeaf(reader) { fail("a message of \(talk.from) finds no room at \(reader), which reads") }
+      if !talk.hasCome && !isDeaf(reader) {
+        fail("a message of station \(talk.from) finds no room at station \(reader), which reads")
+      }
     }
   }
 }

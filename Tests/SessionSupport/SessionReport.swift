@@ -7,7 +7,7 @@ extension Sessions {
   public func report(_ handle: SessionHandle, number: (NodeID) -> Int) -> [String] {
     guard let table = table(of: handle) else { return [] }
     let members = members(of: handle).map { "\(number($0.address.node)) \($0.state)" }
-    var lines = ["session \(table.id.high % 10_000) places \(table.membersMax): \(members)"]
+    var lines = ["session \(table.id.high % 10_000) slots \(table.membersMax): \(members)"]
     for record in table.records {
       lines.append(
         "  \(record.session.high % 10_000): \(number(record.address.node)) version \(record.ticket.version)"

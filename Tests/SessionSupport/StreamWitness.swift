@@ -135,7 +135,7 @@ public final class StreamWitness {
     } else if let flow = byReader[place]?[handle] {
       readerHears(flow, sessions, event, now)
     } else {
-      fail("node \(place.node) hears of a stream that it does not know: \(event)")
+      fail("node \(place.node) receives an event of an unknown stream: \(event)")
     }
   }
 
@@ -147,7 +147,7 @@ public final class StreamWitness {
     if let sender {
       guard let number = Int(String(decoding: name, as: UTF8.self)), flows.indices.contains(number),
         flows[number].writer.node == sender, flows[number].reader == nil
-      else { return fail("node \(place.node) is asked about a stream that nobody opened") }
+      else { return fail("node \(place.node) is offered a stream that no node opened") }
       flow = flows[number]
     } else {
       flow = Flow(flows.count, Place(-1, 0), StreamHandle(number: 0), total: nil, closes: false, nil)
@@ -169,21 +169,25 @@ public final class StreamWitness {
     case .room: write(flow, sessions, now)
     case .ended(let end):
       if flow.writerEnd != nil { fail("stream \(flow.number) ends twice for its writer") }
-      if end == .finished && !flow.isFinished { fail("stream \(flow.number) is finished, and its writer was not") }
+      if end == .finished && !flow.isFinished {
+        fail("stream \(flow.number) is finished, but its writer has not finished it")
+      }
       flow.writerEnd = end
-    case .opened, .bytes, .finished: fail("the writer of stream \(flow.number) hears \(event)")
+    case .opened, .bytes, .finished: fail("the writer of stream \(flow.number) receives \(event)")
     }
   }
 
   private func readerHears(_ flow: Flow, _ sessions: Sessions, _ event: StreamEvent, _ now: Instant) {
-    if flow.readerEnd != nil { return fail("stream \(flow.number) goes on after its end") }
+    if flow.readerEnd != nil { return fail("stream \(flow.number) continues after its end") }
     switch event {
     case .bytes(let data):
-      if flow.manner == .undecided || flow.manner == .refuses { return fail("bytes before credit") }
+      if flow.manner == .undecided || flow.manner == .refuses { return fail("bytes arrive before credit was granted") }
       for (offset, byte) in data.enumerated() where flow.total != nil && byte != flow.byte(flow.heard + offset) {
-        return fail("what comes of stream \(flow.number) is no prefix of what was written")
+        return fail("the received bytes of stream \(flow.number) are no prefix of the written ones")
       }
-      if flow.total != nil && flow.heard + data.count > flow.written { return fail("more comes than was written") }
+      if flow.total != nil && flow.heard + data.count > flow.written {
+        return fail("more bytes arrive than were written")
+      }
       flow.heard += data.count
       bytes += data.count
       checkHeld(flow)
@@ -199,14 +203,16 @@ public final class StreamWitness {
       }
       flow.readerEnd = end
       if end == .finished { finishedCount += 1 }
-    case .opened, .room: fail("the reader of stream \(flow.number) hears \(event)")
+    case .opened, .room: fail("the reader of stream \(flow.number) receives \(event)")
     }
   }
 
   /// Checks that the reader's node holds no more bytes than it granted, for this stream and for all its streams.
   private func checkHeld(_ flow: Flow) {
     guard let place = flow.reader?.place else { return }
-    if flow.heard - flow.taken > SessionLimits.streamWindow { fail("node \(place.node) holds too much of a stream") }
+    if flow.heard - flow.taken > SessionLimits.streamWindow {
+      fail("node \(place.node) holds too many bytes of a stream")
+    }
     var pooled = 0
     for flow in (byReader[place] ?? [:]).values where flow.readerEnd == nil {
       pooled += max(0, flow.heard - flow.taken - Int(SessionLimits.streamWindowSure))
@@ -222,11 +228,11 @@ public final class StreamWitness {
     for flow in flows where flow.total != nil && isPresent(flow.writer) {
       let isReaderPresent = flow.reader.map { isPresent($0.place) } ?? false
       if flow.writerEnd == .finished && flow.reader != nil && !(flow.isAllHeard && flow.taken == flow.heard) {
-        fail("stream \(flow.number) is finished for its writer alone")
+        fail("stream \(flow.number) is finished only for its writer")
       }
       let mustEnd = flow.manner == .refuses || (flow.manner == .reads && flow.isFinished)
       if mustEnd && (flow.writerEnd == nil || (isReaderPresent && flow.readerEnd == nil)) {
-        fail("stream \(flow.number) never ends: \(flow.heard) of \(flow.written) bytes came")
+        fail("stream \(flow.number) never ends: \(flow.heard) of \(flow.written) bytes arrived")
       }
     }
   }
@@ -235,7 +241,7 @@ public final class StreamWitness {
   /// application reads, so no other stream may delay it.
   public func checkRace(_ flow: Flow) {
     if flow.writerEnd != .finished || flow.readerEnd != .finished {
-      fail("a stream is held up by another one: \(flow.heard) of \(flow.written) bytes came")
+      fail("a stream is delayed by another one: \(flow.heard) of \(flow.written) bytes arrived")
     }
   }
 }

@@ -47,7 +47,7 @@ struct Simulate {
         "done \(report.line) twice=\(isTwice ? 1 : 0) met=\(network?.connectedCount ?? 0) stepsmet=\(steps.connectedCount)"
       )
       if isTwice, Report(Options(seed: seed), keys: Keys.maker(for: Options(seed: seed))).hash != report.hash {
-        say("FAILED \(seed) the same seed gives another history")
+        say("FAILED \(seed) a second run of the seed yields another history")
       }
       if let violation = report.violation ?? wrong.map({ "sessions: \($0)" }) ?? wrongStep.map({ "steps: \($0)" }) {
         say("FAILED \(seed) \(violation)")
@@ -71,8 +71,8 @@ struct Simulate {
       bytes += story.witness.bytes
     }
     say(
-      "\(count) stories, \(failed) failed: members met \(met) times, \(introduced) by their addresses, \(delivered) messages delivered, \(streams) streams"
-        + " read to their end, \(bytes) bytes in streams, \(lies) lies told")
+      "\(count) scenarios, \(failed) failed: members connected \(met) times, \(introduced) by address, \(delivered) messages delivered, \(streams) streams"
+        + " read to their end, \(bytes) bytes in streams, \(lies) false messages sent")
     if failed > 0 { exit(1) }
   }
 
@@ -91,8 +91,8 @@ struct Simulate {
     }
     seconds.sort()
     say(
-      "\(count) stories, \(failed) failed: \(guests) applications, \(endings / 2) invitations; at rest one session after"
-        + " \(seconds.isEmpty ? 0 : seconds[seconds.count / 2]) s in the middle, \(seconds.last ?? 0) s at most")
+      "\(count) scenarios, \(failed) failed: \(guests) applications, \(endings / 2) invitations; one session at rest after"
+        + " \(seconds.isEmpty ? 0 : seconds[seconds.count / 2]) s (median), \(seconds.last ?? 0) s at most")
     if failed > 0 { exit(1) }
   }
 
@@ -164,7 +164,7 @@ struct Simulate {
     for gain in [LoopGain.ofLoadedDelays(), .ofSlowWays(), .ofHall()] {
       say(gain.line)
       if gain.percent >= 100 || gain.violation != nil {
-        say("FAILED loop gain \(gain.violation ?? "costs do not come to rest")")
+        say("FAILED loop gain \(gain.violation ?? "costs do not converge")")
         exit(1)
       }
     }

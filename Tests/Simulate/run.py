@@ -25,12 +25,12 @@ CHUNK = 10
 LIAR_BOUNDS = (5000, 70000, 5000)
 VERIFIED_MAX = 200
 # The state that a newcomer has to reach, by the kind of attack.
-PEER = "everybody's peer"
+PEER = "a peer of all nodes"
 SERVED = {
-    "handshakes": f"{PEER}, with an answer of each victim",
-    "channels": f"{PEER}, with an answer of each victim",
-    "tables": f"{PEER}, and in a session with the victim",
-    "invitations": f"{PEER}, and in a session with the victim",
+    "handshakes": f"{PEER} with an answer of each victim",
+    "channels": f"{PEER} with an answer of each victim",
+    "tables": f"{PEER} and in a session with the victim",
+    "invitations": f"{PEER} and in a session with the victim",
 }
 
 
@@ -101,23 +101,23 @@ def report(totals, options, seconds):
           f"{sums['milliseconds'] / 3_600_000:.1f} hours simulated ({sums['milliseconds'] / 1000 * rate:.0f} times real time)")
     if totals.nodes:
         print(f"{sum(totals.nodes)} machines in networks of {min(totals.nodes)} to {max(totals.nodes)}, "
-              f"{sums['frames']} frames, {sums['delivered']} messages delivered, {sums['failed']} told as failed, "
-              f"{sums['unreliable']} unreliable ones arrived")
+              f"{sums['frames']} frames, {sums['delivered']} messages delivered, {sums['failed']} reported as failed, "
+              f"{sums['unreliable']} unreliable messages received")
     print(f"{sums['events']} events, all traces together {totals.hash:016x}; run twice with the same trace: {sums['twice']} seeds")
     print(f"cryptography: {totals.cryptography} in {sums['real']} seeds (every 50th), the stand-in in the others; "
-          f"{sums['sealed']} frames sealed; the canary was in {sums['canaries']} frames that both ends wanted in clear, and in no other")
-    print(f"sessions: members met {sums['met']} times in these networks, and {sums['stepsmet']} times in stories of single steps")
+          f"{sums['sealed']} frames encrypted; the canary was in {sums['canaries']} frames between machines without encryption, and in no other")
+    print(f"sessions: members connected {sums['met']} times in these networks, and {sums['stepsmet']} times in scenarios of single steps")
     print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(totals.faults.items()))
-          + f"; alarms for keys used twice {sums['alarms']}")
-    titles = {"healed": "after all faults", "rerouted": "after a wire died unannounced, routes",
-              "lost": "    then what is shown as peers", "returned": "after it came back"}
+          + f"; alarms about duplicate keys {sums['alarms']}")
+    titles = {"healed": "after all faults", "rerouted": "after a silent failure of a wire, routes",
+              "lost": "    then the peers", "returned": "after its return"}
     for name, taken in totals.convergence.items():
         if taken:
             taken.sort()
             print(f"converged {titles[name]}: median {percentile(taken, .5)} ms, 90 % {percentile(taken, .9)}, "
                   f"99 % {percentile(taken, .99)}, longest {taken[-1]}")
     if totals.rerouting:
-        print("routes after a wire died, longest by diameter (bound: 2900 ms over Ethernet, 5000 ms over others, + 250 ms a hop, "
+        print("routes after a silent failure of a wire, longest by diameter (bound: 2900 ms over Ethernet, 5000 ms over others, + 250 ms a hop, "
               "+ 20 s in a hall, + 65 s over Bluetooth, + 130 s in a room): "
               + ", ".join(f"{hops}: {taken} ms" for hops, taken in sorted(totals.rerouting.items())))
     if totals.halls:
@@ -127,10 +127,10 @@ def report(totals, options, seconds):
               f"faults: median {percentile(healed, .5)} ms, 90 % {percentile(healed, .9)}, longest {healed[-1]}")
     for lie, (count, verified, *times) in sorted(totals.liars.items()):
         newcomer, delivery, after = [f"{time} ms ({share * 100:.0f} % of the bound)" for time, share in zip(times, times[3:])]
-        print(f"beside a liar ({lie}, {count} seeds), longest: a newcomer {SERVED.get(lie, PEER)} after {newcomer}, the others' "
-              f"messages delivered after {delivery}, all as before {after} after it had left; {verified} signatures verified a second")
+        print(f"during the attack {lie} ({count} seeds), longest: the newcomer is {SERVED.get(lie, PEER)} after {newcomer}; other "
+              f"messages are delivered after {delivery}; the network has recovered {after} after the attack; {verified} signatures verified per second")
     if totals.liars:
-        print("    bounds: {} ms, {} ms, {} ms, and 250 ms a hop in each; beside tables {} signatures a second".format(
+        print("    bounds: {} ms, {} ms, {} ms, and 250 ms a hop in each; during the attack tables {} signatures per second".format(
             *LIAR_BOUNDS, VERIFIED_MAX))
 
 

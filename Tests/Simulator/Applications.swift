@@ -38,7 +38,7 @@ extension Simulation {
     trace.add(now, .sent, from, to, bytes.count)
     if let wrong = ledger.sent(on: route, id, readerLife: machines[to].life) { fail("machine \(from) \(wrong)") }
     if agreement(from, to) == .refused, !mayHaveLied(to) {
-      fail("machine \(from) takes a message for \(to) although they do not agree on encryption")
+      fail("machine \(from) accepts a message to \(to) without an agreement on encryption")
     }
     touched(from)
     return true
@@ -103,7 +103,7 @@ extension Simulation {
     if machines[machine].asksApplication, peer >= 0, !mayBeClear(machine, peer), !mayBeClear(peer, machine),
       !machines[machine].accepted.contains(peer)
     {
-      fail("machine \(machine) talks to \(peer), whose certificate its application has not accepted")
+      fail("machine \(machine) exchanges messages with \(peer), whose certificate its application has not accepted")
     }
   }
 

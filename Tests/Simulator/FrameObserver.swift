@@ -71,7 +71,7 @@ struct FrameObserver {
     if header.knownType == .advertisement { return advertisement(header, payload, place, id, receiver, now) }
     if header.knownType == .denyList { return nil }
     if header.knownType == .request { requests[[receiver, id], default: 0] += 1 }
-    return header.source == id ? nil : "sends a frame between neighbours in another's name"
+    return header.source == id ? nil : "sends a link-local frame in another node's name"
   }
 
   /// Records that `receiver` is sent a frame, from any source.
@@ -90,22 +90,23 @@ struct FrameObserver {
 
   private mutating func routed(_ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID) -> String? {
     if header.source == id {
-      return header.ttl == Limits.hopsMax ? windows.sent(header, payload) : "sends a frame that has travelled"
+      return header.ttl == Limits.hopsMax
+        ? windows.sent(header, payload) : "sends its own frame with a reduced hop limit"
     }
     let name = Name(place: place, source: header.source, identifier: header.identifier)
     forwardCounts[place, default: 0] += 1
     forwarded[name, default: 0] += 1
-    guard let known = copies[name] else { return "forwards a frame that it never got" }
-    if forwarded[name, default: 0] > known.count { return "forwards a frame more often than it came" }
+    guard let known = copies[name] else { return "forwards a frame that it never received" }
+    if forwarded[name, default: 0] > known.count { return "forwards a frame more often than it received it" }
     // Each copy has fewer hops left than a received copy. With the rule above, this limits the transmissions of a frame
     // to `Limits.hopsMax`, even if routes form a loop.
-    return header.ttl < min(known.hops, Limits.hopsMax) ? nil : "sends a frame on with as many hops as it had"
+    return header.ttl < min(known.hops, Limits.hopsMax) ? nil : "forwards a frame without reducing its hop limit"
   }
 
   private mutating func advertisement(
     _ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID, _ receiver: NodeID, _ now: Instant
   ) -> String? {
-    guard let view = try? AdvertisementView(payload) else { return "sends a bad advertisement" }
+    guard let view = try? AdvertisementView(payload) else { return "sends an invalid advertisement" }
     if header.source == id { remember(view, place) }
     let pair = Pair(sender: place, receiver: receiver)
     let news = News(
@@ -121,9 +122,9 @@ struct FrameObserver {
     known.until = max(known.until, now + .milliseconds(lifetime - min(header.identifier, lifetime)))
     told[news] = known
     if !tablesAreFull, known.count > streams[pair, default: []].count + requests[[id, receiver], default: 0] {
-      return "tells a neighbour more often than it had streams and was asked"
+      return "repeats an advertisement without a new stream or a request"
     }
-    return header.identifier < lifetime ? nil : "tells what is too old to hold"
+    return header.identifier < lifetime ? nil : "sends an expired advertisement"
   }
 
   private mutating func remember(_ view: borrowing AdvertisementView, _ place: Place) {

@@ -11,10 +11,12 @@ extension Simulation {
       checkQueues(node.link(slot), machine)
     }
     let counters = node.counters
-    if let before = machines[machine].counted, isBelow(counters, before) { fail("machine \(machine) counts backwards") }
+    if let before = machines[machine].counted, isBelow(counters, before) {
+      fail("machine \(machine) decreases a counter")
+    }
     let seen = observer.forwardCount(of: machine, life: machines[machine].life)
     if seen > counters.framesForwarded {
-      fail("machine \(machine) counts \(counters.framesForwarded) forwarded frames and has sent \(seen)")
+      fail("machine \(machine) counts \(counters.framesForwarded) forwarded frames, but has sent \(seen)")
     }
     machines[machine].counted = counters
     if counters.sessionsRefused > 0 { hadRefusal = true }
@@ -29,7 +31,7 @@ extension Simulation {
   private func checkQueues(_ link: Link, _ machine: Int) {
     let control = link.queuedByteCount(.control)
     if control > Limits.queueBytesMaxControl || link.queuedByteCount - control > Limits.linkQueueBytesMax {
-      fail("machine \(machine) queues more than its limits")
+      fail("machine \(machine) exceeds the limits of a queue")
     }
   }
 
@@ -42,8 +44,10 @@ extension Simulation {
     let link = node.link(slot)
     guard link.isReceiving || link.state == .opening else { return }
     if link.bytesOut != end.bytesOut {
-      fail("machine \(end.machine) counts \(link.bytesOut) bytes out of \(end.bytesOut)")
+      fail("machine \(end.machine) counts \(link.bytesOut) sent bytes instead of \(end.bytesOut)")
     }
-    if link.bytesIn != end.bytesIn { fail("machine \(end.machine) counts \(link.bytesIn) bytes in of \(end.bytesIn)") }
+    if link.bytesIn != end.bytesIn {
+      fail("machine \(end.machine) counts \(link.bytesIn) received bytes instead of \(end.bytesIn)")
+    }
   }
 }

@@ -122,7 +122,7 @@ extension Simulation {
       Self.hopTime * UInt64(convergence.diameter + 2) + (options.asksApplications ? Self.decisionMax : .milliseconds(0))
     var report = LiarReport(lie: lie, slack: slack)
     let liar = addGuest(hosts)
-    trace.note(now, "liar \(liar) next to \(hosts): \(lie), victims \(victims)")
+    trace.note(now, "hostile relay \(liar) next to \(hosts): \(lie), victims \(victims)")
     let followers = (0..<lie.followers).map { _ in addGuest([liar]) }
     observer.tablesAreFull = lie == .subtree
     claim = Claim(
@@ -149,7 +149,8 @@ extension Simulation {
       if let hops = routes.hops(from: machine, to: host), hops >= Int(Limits.hopsMax) { return false }
       return !mayEvict(host, from: machine, by: routes, lie, liar)
     }
-    report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
+    report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not a peer of all nodes during the attack \(lie)")
+    { [self] in
       machines[newcomer].found.isSuperset(of: expected)
         && expected.allSatisfy { machines[$0].found.contains(newcomer) } && isServed(newcomer, beside: lie)
     }
@@ -159,7 +160,7 @@ extension Simulation {
         // Without the closed links of the hostile relay, the way may have more hops than a frame can travel.
         if let hops = ways.hops(from: home, to: other), hops > Int(Limits.hopsMax) { continue }
         if mayEvict(other, from: home, by: ways, lie, liar) { continue }
-        fail("machine \(home) has lost its peer \(other) beside \(lie)")
+        fail("machine \(home) has lost its peer \(other) during the attack \(lie)")
       }
     }
     if violation != nil { return }
@@ -171,13 +172,13 @@ extension Simulation {
     }
     let delivered = ledger.deliveredCount
     let asked = sendToAll()
-    report.delivery = until(deliveryMax, slack, "messages do not arrive beside \(lie)") { [self] in
+    report.delivery = until(deliveryMax, slack, "messages do not arrive during the attack \(lie)") { [self] in
       ledger.deliveredCount - delivered >= asked
     }
     if violation != nil { return }
     report.verified = verifiedPerSecond(lying)
     if lie == .tables, report.verified > Self.verifiedMax {
-      return fail("a machine verified \(report.verified) signatures a second beside \(lie)")
+      return fail("a machine verified \(report.verified) signatures per second during the attack \(lie)")
     }
     liarAtWork = nil
     claim = Claim()
@@ -185,7 +186,8 @@ extension Simulation {
     // relay leaves, the leaves wait for a relay before linking again.
     let search = leafLinksBefore.isSubset(of: leafLinks) ? TimeSpan(nanoseconds: 0) : Self.leafMax + Self.returnMax
     for guest in guestsFirst..<machines.count { crash(guest, nil, isPowerCut: false) }
-    let after = until(Self.liarGoneMax, slack + search, "not as before after \(lie)") { [self] in
+    let after = until(Self.liarGoneMax, slack + search, "the network has not recovered from the attack \(lie)") {
+      [self] in
       whatIsMissing() == nil && homes.map { machines[$0].found } == before
     }
     if search == TimeSpan(nanoseconds: 0) { report.after = after }

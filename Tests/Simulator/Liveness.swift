@@ -56,7 +56,7 @@ extension Simulation {
     run(until: faultsEnd)
     heal()
     let most = faultCounts[.clone] != nil || hadForgery ? Self.ageMax : Self.convergenceMax
-    convergence.healed = untilWhole("of health", within: most + parkedSpan)
+    convergence.healed = untilWhole("after the faults", within: most + parkedSpan)
     if violation == nil { stayWhole() }
     if violation == nil { deliverToAll() }
     if violation == nil { changeOneWire() }
@@ -129,7 +129,7 @@ extension Simulation {
       missing = whatIsMissing(routesOnly: routesOnly)
     } while violation == nil && missing != nil && now - start < most
     if let missing {
-      fail("after \((now - start).milliseconds) ms \(what): \(missing)")
+      fail("\((now - start).milliseconds) ms \(what): \(missing)")
       return nil
     }
     return (now - start).milliseconds
@@ -152,11 +152,11 @@ extension Simulation {
         // Nodes of a broadcast domain choose few of the possible links, so a machine may be too far away by those.
         let isTooFar = reference.hops(from: one, to: other).map { $0 > Int(Limits.hopsMax) } ?? false
         if !isTooFar, (truth.way(from: one, to: other) != nil) != (way != nil) {
-          return "\(names): there is \(way == nil ? "a way" : "no way") but nodes state otherwise"
+          return "\(names): \(way == nil ? "the wires" : "the advertisements") alone contain a route"
         }
         let isTold = hearsOfWays(one) || way == nil || route == nil
         if isTold, route?.cost != way?.cost || (route?.hops).map(Int.init) != way?.hops {
-          return "\(names): route \(route.debugDescription), true way \(way.debugDescription)"
+          return "\(names): route \(route.debugDescription), correct route \(way.debugDescription)"
         }
         if way != nil, let deadEnd = deadEnd(from: one, to: other) { return "\(names): \(deadEnd)" }
         if routesOnly { continue }
@@ -185,12 +185,12 @@ extension Simulation {
 
   private func wrongPeer(_ one: Int, _ other: Int, _ peer: Peer?, _ way: Reference.Way?) -> String? {
     if (peer != nil) != (way != nil) || machines[one].found.contains(other) != (way != nil) {
-      return "shown as a peer \(peer != nil), reachable \(way != nil)"
+      return "listed as a peer \(peer != nil), reachable \(way != nil)"
     }
     guard let peer, let way else { return nil }
     let name = "machine \(other) life \(machines[other].life)"
     if Int(peer.hops) == way.hops || !hearsOfWays(one), peer.name.text == name { return nil }
-    return "shown as \(peer.name.text) with \(peer.hops) hops, it is \(name)"
+    return "listed as \(peer.name.text) with \(peer.hops) hops instead of \(name)"
   }
 
   /// Follows a frame from node to node. The frame must arrive before its hops are used up.
@@ -199,7 +199,7 @@ extension Simulation {
     var hops = Limits.hopsMax
     while place != other {
       guard hops > 0, let next = machines[place].node?.nextHop(to: machines[other].key.id, within: hops) else {
-        return "the way ends at \(place) with \(hops) hops left"
+        return "the route ends at machine \(place) with \(hops) hops left"
       }
       place = number(of: next)
       hops -= 1
@@ -225,7 +225,7 @@ extension Simulation {
       let isChosen = wire.domain != 0 || wire.model.bearer == .bluetoothLE && ends.contains { !network.relays[$0] }
       if isChosen && up[0].isEmpty && up[1].isEmpty { continue }
       if up[0].count != 1 || up[0] != up[1] {
-        return "machines \(wire.ends) over \(wire.model.bearer): links \(up[0].count) and \(up[1].count)"
+        return "machines \(wire.ends) over \(wire.model.bearer): \(up[0].count) and \(up[1].count) links"
       }
     }
     return nil
@@ -246,7 +246,7 @@ extension Simulation {
     // dialled. If both ends dialled, one of the two links is closed soon.
     let end = now + (network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.hopTime * 8)
     while now < end, whatIsMissing() != nil { run(until: now + Self.hopTime) }
-    if let missing = whatIsMissing() { fail("was whole and is no longer: \(missing)") }
+    if let missing = whatIsMissing() { fail("the network has changed at rest: \(missing)") }
     if let wrong = tooManyLinks() { fail(wrong) }
     // Relays send renewed advertisements to their parked leaves in sequence. A leaf that gets advertisements from
     // another relay may leave the relay at which the leaf is parked.
@@ -254,7 +254,8 @@ extension Simulation {
     let isChanged = leaves == 0 && changeCount != changes
     if machines.map(\.found) != found || isChanged { fail("the peers changed in a mesh at rest") }
     for machine in machines.indices where machines[machine].key.signCount - signed[machine] > 4 + leaves {
-      fail("machine \(machine) signed \(machines[machine].key.signCount - signed[machine]) times in a minute of rest")
+      fail(
+        "machine \(machine) signed \(machines[machine].key.signCount - signed[machine]) times during a minute at rest")
     }
   }
 
@@ -289,7 +290,7 @@ extension Simulation {
     let open = machines.indices.reduce(0) {
       $0 + ledger.pendingCount(life: livingLife($1))
     }
-    if open > 0 { fail("\(open) sends from before the quiet time have not ended") }
+    if open > 0 { fail("\(open) sends from before the quiet time are not complete") }
     let deliveredBefore = ledger.deliveredCount
     let asked = sendToAll()
     let end = now + deliveryMax
@@ -299,7 +300,7 @@ extension Simulation {
     if violation != nil { return }
     let delivered = ledger.deliveredCount - deliveredBefore
     if delivered != asked || ledger.failedCount != failedBefore {
-      fail("of \(asked) messages in a whole mesh \(delivered) were delivered")
+      fail("\(delivered) of \(asked) messages were delivered in a complete network")
     }
     checkAcknowledged()
   }
@@ -307,7 +308,7 @@ extension Simulation {
   /// Checks at the end, when all messages have been read, that each message completed as delivered was read.
   func checkAcknowledged() {
     if faultCounts[.clone] == nil, let unpaid = ledger.unpaid(livingLife) {
-      fail("\(unpaid) completed as delivered and was never read")
+      fail("\(unpaid) completed as delivered, but was never read")
     }
   }
 
@@ -342,7 +343,7 @@ extension Simulation {
           if isTaken { asked += 1 }
           // In a network of more than 16 machines the table of channels may be full.
           if !isTaken, machines.count <= 16, agreement(from, to) != .refused {
-            fail("machine \(from) does not take a message for \(to) in a whole mesh")
+            fail("machine \(from) refuses a message to \(to) in a complete network")
           }
         }
       }
@@ -359,13 +360,13 @@ extension Simulation {
     }
     if live.isEmpty { return }
     let wire = live[Int(random.below(UInt64(live.count)))]
-    trace.note(now, "wire \(wire) \(wires[wire].ends) dies")
+    trace.note(now, "wire \(wire) \(wires[wire].ends) fails")
     darken(wire, nil)
     // In a broadcast domain a leaf that lost its relay may have to link with another one.
     var search = wires[wire].domain == 0 ? TimeSpan(nanoseconds: 0) : Self.returnMax
     if mayLeavesDialLate { search = Self.returnMax + Self.leafMax }
     let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter) + search
-    let rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most + parkedSpan)
+    let rerouted = untilWhole("after wire \(wire) failed", routesOnly: true, within: most + parkedSpan)
     if network.bluetoothPlaces == nil { convergence.rerouted = rerouted }
     if violation != nil { return }
     convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax + search)
@@ -387,6 +388,6 @@ extension Simulation {
   private func checkAlarms() {
     let alarms = machines.count(where: { $0.hasRaisedAlarm })
     alarmCount = alarms
-    if alarms > 0, !hadLaterEpoch { fail("\(alarms) machines say that their key is used twice, and it is not") }
+    if alarms > 0, !hadLaterEpoch { fail("\(alarms) machines raise a false alarm about a duplicate key") }
   }
 }

@@ -19,7 +19,7 @@ public struct LoopGain: Sendable {
   public var percent: Int { changes[changes.count - 1] * 100 / max(changes[0], 1) }
 
   public var line: String {
-    "\(name): \(changes.map(String.init).joined(separator: ", ")) changes of costs in each \(span.milliseconds / 1000) s, "
+    "\(name): \(changes.map(String.init).joined(separator: ", ")) cost changes in each \(span.milliseconds / 1000) s, "
       + "loop gain \(percent) %"
   }
 
@@ -27,7 +27,7 @@ public struct LoopGain: Sendable {
   /// addition.
   public static func ofLoadedDelays() -> LoopGain {
     LoopGain(
-      "two ways whose delay grows with load", diamond(.bluetoothLE.delayed(byLoad: 5)), from: [0], spans: 2,
+      "two routes whose delay grows with load", diamond(.bluetoothLE.delayed(byLoad: 5)), from: [0], spans: 2,
       of: .seconds(60))
   }
 
@@ -35,7 +35,7 @@ public struct LoopGain: Sendable {
   public static func ofSlowWays() -> LoopGain {
     var slow = WireModel.bluetoothLE
     slow.bytesPerSecond = (12_000, 12_000)
-    return LoopGain("two ways slower than usual", diamond(slow), from: [0], spans: 3, of: .seconds(600))
+    return LoopGain("two routes slower than usual", diamond(slow), from: [0], spans: 3, of: .seconds(600))
   }
 
   /// A broadcast domain in which a third of the machines always send, and where delays grow with load.

@@ -63,7 +63,7 @@ struct MessageLedger {
     taken[route] = number + 1
     let send = Send(from: route.from, life: route.life, to: route.to, id: id)
     return pending.updateValue((Name(route: route, number: number), readerLife), forKey: send) == nil
-      ? nil : "gives one id to two sends"
+      ? nil : "uses one id for two sends"
   }
 
   /// The next unreliable message on a route. Unreliable messages have their own sequence of numbers.
@@ -75,15 +75,15 @@ struct MessageLedger {
   }
 
   mutating func readUnreliable(by machine: Int, from sender: Int, _ bytes: [UInt8]) -> String? {
-    guard let name = Self.name(bytes, .interactive) else { return "reads an unreliable message that is cut" }
+    guard let name = Self.name(bytes, .interactive) else { return "receives a truncated unreliable message" }
     if name.route.from != sender || name.route.to != machine || name.number >= unreliable[name.route, default: 0] {
-      return "reads an unreliable message of somebody else"
+      return "receives a misdirected unreliable message"
     }
     if bytes != Self.message(name, bytes.count - Self.headBytes) {
-      return "reads an unreliable message that was changed"
+      return "receives an altered unreliable message"
     }
     unreliableCount += 1
-    return receivedUnreliably.insert(name).inserted ? nil : "reads an unreliable message twice"
+    return receivedUnreliably.insert(name).inserted ? nil : "receives an unreliable message twice"
   }
 
   /// The number of sends of an incarnation that are not yet complete.
@@ -94,7 +94,7 @@ struct MessageLedger {
   ) -> String? {
     let send = Send(from: machine, life: life, to: peer, id: completion.message)
     guard let (name, readerLifeBefore) = pending.removeValue(forKey: send) else {
-      return "completes a send twice, or one that never was"
+      return "completes a send twice, or an unknown one"
     }
     ended.insert(name)
     switch completion.outcome {
@@ -102,7 +102,7 @@ struct MessageLedger {
     case .delivered:
       deliveredCount += 1
       if received.contains(name) { return nil }
-      if !readerIsSlow { return "completes message \(name.number) as delivered, which did not arrive" }
+      if !readerIsSlow { return "reports message \(name.number) as delivered, but it did not arrive" }
       // If the incarnations differ, a former incarnation of the receiver may have read the message, and its
       // acknowledgement was in flight.
       if readerLife == readerLifeBefore { acknowledged.append((name, readerLife)) }
@@ -111,22 +111,22 @@ struct MessageLedger {
   }
 
   mutating func read(by machine: Int, life: Int, from sender: Int, lane: Lane, _ bytes: [UInt8]) -> String? {
-    guard let name = Self.name(bytes, lane) else { return "reads a message that is cut" }
+    guard let name = Self.name(bytes, lane) else { return "receives a truncated message" }
     let route = name.route
     if route.from != sender || route.to != machine || bytes[16] != lane.rawValue {
-      return "reads a message of somebody else"
+      return "receives a misdirected message"
     }
     let expected = Self.message(name, bytes.count - Self.headBytes)
     if let place = bytes.indices.first(where: { bytes[$0] != expected[$0] }) {
-      return "reads message \(name.number) of \(bytes.count) bytes that was changed from byte \(place) on"
+      return "receives message \(name.number) of \(bytes.count) bytes altered from byte \(place) on"
     }
-    if !received.insert(name).inserted { return "reads message \(name.number) twice" }
+    if !received.insert(name).inserted { return "receives message \(name.number) twice" }
     let reading = Reading(route: route, readerLife: life)
-    if let last = lastRead[reading], last >= name.number { return "reads message \(name.number) after \(last)" }
+    if let last = lastRead[reading], last >= name.number { return "receives message \(name.number) after \(last)" }
     for skipped in (lastRead[reading].map { $0 + 1 } ?? 0)..<name.number {
       let before = Name(route: route, number: skipped)
       if !ended.contains(before), !received.contains(before) {
-        return "reads message \(name.number) while \(skipped) before it has neither come nor failed"
+        return "receives message \(name.number) before message \(skipped) has arrived or failed"
       }
     }
     lastRead[reading] = name.number

@@ -66,14 +66,14 @@ public struct Rest: Sendable {
     links = ends.reduce(0, +) / 2
     linksPerNode = (ends.min() ?? 0, ends.max() ?? 0)
     longestWay = simulation.longestWay
-    violation = simulation.violation ?? (isWhole() ? nil : "not everybody is everybody's peer")
+    violation = simulation.violation ?? (isWhole() ? nil : "some nodes are not peers of each other")
   }
 
   public var line: String {
-    "\(nodes) nodes: whole after \(wholeAfter.map { "\($0) ms" } ?? "-"), \(links) links, \(linksPerNode.least) to "
-      + "\(linksPerNode.most) a node, longest way \(longestWay); a node verified \(verifiedAtFirst) signatures until then; "
-      + "at rest it sends \(bytesPerNodeAndMinute) bytes a minute and verifies \(verifiedPerMinute) signatures, "
-      + "\(bytesPerNodeAndMinute * UInt64(nodes) / UInt64(max(2 * links, 1))) bytes on each link's direction"
+    "\(nodes) nodes: complete after \(wholeAfter.map { "\($0) ms" } ?? "-"), \(links) links, \(linksPerNode.least) to "
+      + "\(linksPerNode.most) per node, longest route \(longestWay); a node verified \(verifiedAtFirst) signatures until then; "
+      + "at rest it sends \(bytesPerNodeAndMinute) bytes per minute and verifies \(verifiedPerMinute) signatures, "
+      + "\(bytesPerNodeAndMinute * UInt64(nodes) / UInt64(max(2 * links, 1))) bytes per direction of a link"
   }
 }
 

@@ -44,7 +44,7 @@ public final class SessionStory {
       act()
     }
     simulation.heal()
-    _ = simulation.untilWhole("of health", within: Simulation.ageMax)
+    _ = simulation.untilWhole("after the faults", within: Simulation.ageMax)
     // The longest open invitation ends within this time. After that time, at least twenty quiet seconds remain in which
     // connected members must agree on one view.
     for _ in 0..<90 { advance(.seconds(1)) }
@@ -152,7 +152,7 @@ public final class SessionStory {
         if standing.removeValue(forKey: "\(machine)/\(life)/\(handle.number)") == nil,
           !introducers.contains("\(machine)/\(life)")
         {
-          simulation.fail("an invitation ends that does not stand, at machine \(machine)")
+          simulation.fail("an unknown invitation ends at machine \(machine)")
         }
       case .ended(let handle, _):
         if open[machine]?.handle == handle { open[machine] = nil }
@@ -161,7 +161,7 @@ public final class SessionStory {
         simulation.machines[machine].node?.sessions.taken(data.count, of: from, in: handle, now: simulation.now)
         simulation.touched(machine)
         if data != [UInt8(truncatingIfNeeded: simulation.number(of: from.node))] {
-          simulation.fail("machine \(machine) hears a message of another member")
+          simulation.fail("machine \(machine) receives a message of another member")
         }
       case .member(_, _, .connected): connectedCount += 1
       case .stream(let handle, let event): receive(machine, handle, event)
@@ -207,7 +207,7 @@ public final class SessionStory {
       // A member that left cannot notify this machine while the two are not peers of each other, so such members are
       // not compared.
       let seen = view.map { simulation.number(of: $0.address.node) }.filter { isMutual(machine, $0) }.sorted()
-      if seen != others { simulation.fail("machine \(machine) sees \(seen) in a session of \(others)") }
+      if seen != others { simulation.fail("machine \(machine) lists \(seen) in a session of \(others)") }
     }
   }
 

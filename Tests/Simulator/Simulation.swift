@@ -231,7 +231,7 @@ public final class Simulation {
     } while takeMessages(machine, node)
     checkNode(machine, node)
     let deadline = node.nextDeadline(now: now)
-    if deadline <= machines[machine].timedOutAt { fail("machine \(machine) leaves a deadline that is due") }
+    if deadline <= machines[machine].timedOutAt { fail("machine \(machine) does not handle a due deadline") }
     machines[machine].timedOutAt = .zero
     if deadline < machines[machine].timerAt {
       machines[machine].timerAt = max(deadline, now)
@@ -249,7 +249,9 @@ public final class Simulation {
       let span = wire.isUp ? span(delay.least * 4, delay.most * 6) : span(.milliseconds(50), .seconds(4))
       plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle), until: nil), after: span)
     case .transmit(let slot):
-      guard let stream = machines[machine].streams[slot] else { return fail("machine \(machine) sends on no stream") }
+      guard let stream = machines[machine].streams[slot] else {
+        return fail("machine \(machine) sends on a missing stream")
+      }
       send(stream, side(of: stream, machine, slot), all: false)
     case .close(let slot): close(slot, machine, node)
     case .peer(let event): peerEvent(event, machine)
@@ -263,7 +265,9 @@ public final class Simulation {
   }
 
   private func close(_ slot: Int, _ machine: Int, _ node: Node) {
-    guard let stream = machines[machine].streams[slot] else { return fail("machine \(machine) closes no stream") }
+    guard let stream = machines[machine].streams[slot] else {
+      return fail("machine \(machine) closes a missing stream")
+    }
     let side = side(of: stream, machine, slot)
     trace.add(now, .close, machine, slot)
     send(stream, side, all: true)

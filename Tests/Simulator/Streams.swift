@@ -214,7 +214,7 @@ extension Simulation {
     let end = streams[stream][end: side]
     let frames = frames(in: bytes)
     if frames.reduce(0, { $0 + $1.header.frameByteCount }) != bytes.count {
-      fail("machine \(end.machine) sends what is not a row of frames")
+      fail("machine \(end.machine) sends bytes that are not complete frames")
     }
     for frame in frames {
       trace.add(now, .frame, end.machine, Int(frame.header.type), Int(truncatingIfNeeded: frame.header.identifier))
@@ -233,16 +233,16 @@ extension Simulation {
     guard header.isRouted else { return }
     let ends = (number(of: header.source), number(of: header.destination))
     let isOwn = header.source == machines[machine].key.id
-    if ends.0 < 0 || ends.1 < 0 { return isOwn ? fail("machine \(machine) writes to nobody") : () }
+    if ends.0 < 0 || ends.1 < 0 { return isOwn ? fail("machine \(machine) sends a frame with an unknown id") : () }
     let isOpen = mayBeClear(ends.0, ends.1)
     if isOwn, !isOpen, header.knownType != .sealed, header.knownType != .handshake {
-      fail("machine \(machine) says something to \(ends.1) in clear")
+      fail("machine \(machine) sends an unencrypted frame to \(ends.1)")
     }
     guard Self.contains(payload, MessageLedger.canary) else { return }
     canaryCount += 1
     // A relay with the fault `alter` changes ids in frames, so a payload may seem to belong to two other nodes.
     if isOpen || !isOwn && options.faults.contains(.alter) { return }
-    fail("the canary of \(ends.0) to \(ends.1) is in clear on a wire of machine \(machine)")
+    fail("the canary of \(ends.0) to \(ends.1) is unencrypted on a wire of machine \(machine)")
   }
 
   private static func contains(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {

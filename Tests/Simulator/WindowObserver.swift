@@ -37,7 +37,7 @@ struct WindowObserver {
     let end = segment.offset + UInt64(view.data.byteCount)
     // A sender probes a closed window with one byte beyond it.
     let most = max(offered[lane, default: 0], ChannelLimits.initialWindowBytes) + 1
-    return end <= most ? nil : "sends bytes up to \(end) where room is up to \(most - 1)"
+    return end <= most ? nil : "sends bytes up to \(end) beyond the window up to \(most - 1)"
   }
 
   private mutating func acknowledgement(_ header: FrameHeader, _ payload: RawSpan) -> String? {

@@ -52,7 +52,7 @@ private func expectRest(_ simulation: Simulation, of count: Int) {
   #expect(simulation.violation == nil)
 }
 
-@Test func `thirty two relays in one hall have few links also after half of them has left and come back`() throws {
+@Test func `thirty-two relays in one hall have few links, also after half of them left and returned`() throws {
   let simulation = Simulation(.hall(relays: [Bool](repeating: true, count: 32)))
   let whole = try #require(simulation.time(until: .seconds(30)) { simulation.isWhole(Array(0..<32)) })
   simulation.run(until: simulation.now + rest)
@@ -73,7 +73,7 @@ private func expectRest(_ simulation: Simulation, of count: Int) {
   print("half of 32 left: the others whole after \(alone.milliseconds) ms; came back: \(back.milliseconds) ms")
 }
 
-@Test func `each leaf of a hall has two links and reaches all`() {
+@Test func `each leaf of a hall has two links and reaches all nodes`() {
   let simulation = Simulation(.hall(relays: (0..<28).map { $0 < 4 }))
   simulation.run(until: simulation.now + .seconds(10) + rest)
   #expect(simulation.isWhole(Array(0..<28)) && simulation.violation == nil)
@@ -82,13 +82,13 @@ private func expectRest(_ simulation: Simulation, of count: Int) {
   #expect((0..<4).allSatisfy { links[$0].count { $0 < 4 } == 3 })
 }
 
-@Test func `a hall of leaves is linked as ever`() {
+@Test func `leaves in a hall without relays all link with each other`() {
   let simulation = Simulation(.hall(relays: [Bool](repeating: false, count: 8)))
   simulation.run(until: simulation.now + .seconds(10) + rest)
   #expect((0..<8).allSatisfy { simulation.neighbours(of: $0).count == 7 })
 }
 
-@Test func `a leaf whose relays are gone finds others and returns`() throws {
+@Test func `a leaf whose relays are gone finds others, and returns later`() throws {
   let simulation = Simulation(.hall(relays: (0..<12).map { $0 < 6 }))
   simulation.run(until: simulation.now + .seconds(30))
   let relays = simulation.neighbours(of: 11)
@@ -105,7 +105,7 @@ private func expectRest(_ simulation: Simulation, of count: Int) {
   #expect(simulation.neighbours(of: 11) == relays && simulation.isWhole(Array(0..<12)))
 }
 
-@Test func `two who say much get a direct link and give it up`() throws {
+@Test func `two nodes with much traffic get a direct link, and give it up afterwards`() throws {
   let simulation = Simulation(.hall(relays: [Bool](repeating: true, count: 16)))
   simulation.run(until: simulation.now + rest)
   let other = try #require((1..<16).first { simulation.hops(from: 0, to: $0) > 1 })

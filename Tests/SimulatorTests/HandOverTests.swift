@@ -6,7 +6,7 @@ import Testing
 
 /// The network has a sender, a relay and a receiver. The receiver is linked with the relay over Bluetooth and Wi-Fi.
 /// Wi-Fi fails, and the receiver notices first. Frames are lost until the relay detects the failure by itself.
-@Test func `a transfer goes on as soon as a relay has found another way`() {
+@Test func `a transfer continues as soon as a relay has found another route`() {
   let plan = NetworkPlan(
     relays: [true, true, true], wires: [.init(0, 1, .wifi), .init(1, 2, .bluetoothLE), .init(1, 2, .wifi)])
   let simulation = Simulation(plan)

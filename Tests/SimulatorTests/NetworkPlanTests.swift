@@ -10,7 +10,7 @@ private func plan(_ seed: UInt64) -> NetworkPlan {
 
 private let hallSeeds = (0..<400).map { Options.hallsEvery * $0 + Options.hallsEvery - 1 }
 
-@Test func `who stands between two halls is a relay`() {
+@Test func `a node between two halls is a relay`() {
   var between = 0
   for seed in hallSeeds {
     let plan = plan(seed)

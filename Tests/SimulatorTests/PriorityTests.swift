@@ -57,7 +57,7 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
 @Test(arguments: [
   [WireModel.bluetoothLE], [.wifi], [.bluetoothLE, .wifi], [.ethernet, .bluetoothLE, .wifi],
   [.bluetoothLE, .bluetoothLE],
-]) func `a bulk transfer holds up a ping by no more than two frames of the slowest link`(models: [WireModel]) {
+]) func `a bulk transfer delays a ping by at most two frames of the slowest link`(models: [WireModel]) {
   let idle = pings(models, withBulk: false)
   let busy = pings(models, withBulk: true)
   let frameTime =

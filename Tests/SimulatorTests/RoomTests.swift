@@ -40,7 +40,7 @@ extension Simulation {
 }
 
 @Test(arguments: [(1, 16), (2, 15)])
-func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int, _ leaves: Int) throws {
+func `sixteen leaves around a box with seven slots exchange messages`(_ boxes: Int, _ leaves: Int) throws {
   let simulation = room(boxes: boxes, leaves: leaves)
   let all = Array(0..<boxes + leaves)
   let whole = try #require(simulation.time(until: .seconds(30)) { simulation.isWhole(all) })
@@ -61,7 +61,7 @@ func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int,
   #expect(simulation.placesTaken <= 7 && simulation.violation == nil)
 }
 
-@Test func `a room at rest stays whole and advertises nothing anew`() {
+@Test func `a room at rest stays connected and sends only renewals`() {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let found = simulation.machines.map(\.found)
@@ -71,7 +71,7 @@ func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int,
   #expect(simulation.parked(at: 0) == 11 && simulation.violation == nil)
 }
 
-@Test func `where everybody talks all the time nobody starves`() throws {
+@Test func `no leaf starves while all leaves send`() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(30))
   // Each leaf sends one message a second to the next leaf.
@@ -93,7 +93,7 @@ func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int,
   #expect(simulation.isWhole(Array(0..<17)) && simulation.ledger.failedCount == 0)
 }
 
-@Test func `a parked leaf that leaves is missed and comes back`() throws {
+@Test func `a parked leaf that crashes is lost as a peer, and returns`() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let leaf = try #require(
@@ -108,7 +108,7 @@ func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int,
   #expect(simulation.violation == nil)
 }
 
-@Test func `a parked leaf that restarts is a peer again`() throws {
+@Test func `a parked leaf that restarts becomes a peer again`() throws {
   let simulation = room(boxes: 1, leaves: 16)
   simulation.run(until: simulation.now + .seconds(60))
   let leaf = try #require((1..<17).first { simulation.neighbours(of: $0).isEmpty })
@@ -139,7 +139,7 @@ func `sixteen leaves around a box with seven places meet and talk`(_ boxes: Int,
   #expect((0..<7).allSatisfy { simulation.neighbours(of: $0).count == 6 })
 }
 
-@Test func `leaves give up their links when a box comes`() throws {
+@Test func `leaves give up their links to each other when a box appears`() throws {
   let simulation = room(boxes: 1, leaves: 6)
   simulation.machines[0].isOut = true
   simulation.run(until: simulation.now + .seconds(20))

@@ -53,7 +53,7 @@ private final class Line {
 }
 
 @Suite struct SessionsInNetworksTests {
-  @Test func `sessions in random networks come to one view after the faults`() {
+  @Test func `sessions in random networks agree on their members after the faults`() {
     var connected = 0
     for seed in 1...24 as ClosedRange<UInt64> {
       guard let story = SessionStory(Options(seed: seed)) else { continue }
@@ -64,18 +64,18 @@ private final class Line {
   }
 
   @Test(arguments: StoryRegression.networks)
-  func `networks in which sessions failed once`(_ regression: StoryRegression) throws {
+  func `networks in which a session once failed do not fail again`(_ regression: StoryRegression) throws {
     let story = try #require(SessionStory(Options(seed: regression.seed)))
     #expect(story.play() == nil, "\(regression.name), seed \(regression.seed)")
   }
 
   @Test(arguments: StoryRegression.steps)
-  func `stories in which sessions failed once`(_ regression: StoryRegression) {
+  func `scenarios in which a session once failed do not fail again`(_ regression: StoryRegression) {
     let story = Story(regression.seed)
     #expect(story.play() == nil, "\(regression.name), seed \(regression.seed)\n\(story.report())")
   }
 
-  @Test func `services and sessions reach over relays and all radios`() throws {
+  @Test func `services and sessions work over relays and all bearers`() throws {
     let line = try Line([.ethernet, .wifi, .bluetoothLE])
     line.run(.seconds(20))
     let seen = line.simulation.sessionEvents.filter { if case .serviceFound = $0.event { true } else { false } }
@@ -99,7 +99,7 @@ private final class Line {
     #expect(line.simulation.violation == nil)
   }
 
-  @Test func `a member that starts again is away at once, and who left returns by invitation`() throws {
+  @Test func `a member that restarts is away at once, and returns when it is invited`() throws {
     let line = try Line([.ethernet, .ethernet])
     line.run(.seconds(10))
     try line.invite(2, by: 0)

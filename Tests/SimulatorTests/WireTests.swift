@@ -32,7 +32,7 @@ private let ways: [(name: String, models: [WireModel])] = [
 
 /// The clock is simulated, so the figures depend on the protocol and not on the computer.
 @Test(arguments: [(0, 90), (20, 60)] as [(UInt64, Int)])
-func `a way carries most of what its slowest wire could also if packets are lost`(
+func `a route carries most of the rate of its slowest link, even if packets are lost`(
   lossPerThousand: UInt64, percentLeast: Int
 ) {
   for (name, models) in ways {
@@ -45,7 +45,7 @@ func `a way carries most of what its slowest wire could also if packets are lost
   }
 }
 
-@Test func `a frame takes its time on the wire`() {
+@Test func `a frame occupies the wire for its transmission time`() {
   #expect(WireModel.bluetoothLE.time(for: 125, from: 0) == .milliseconds(1))
   var model = WireModel.wifi
   model.bytesPerSecond = (1000, 2000)
