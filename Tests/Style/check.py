@@ -236,6 +236,37 @@ def check_words(path, lines):
                 report(path, number, f"“{pattern.search(text)[0]}”: write {advice}")
 
 
+# A name is a sentence for people: the name of a test, of a regression of the simulator, or of a mutation.
+NAMES = [re.compile(pattern) for pattern in [
+    r"\b(?:func|struct|class|enum|actor|extension) `([^`]+)`", r"@(?:Suite|Test)\(\s*\"([^\"]+)\"",
+    r"\b(?:Story)?Regression\(\s*(?:name: )?\"([^\"]+)\"", r"\bRow\(\s*\"([^\"]+)\"",
+]]
+# A name begins with its subject, and not with one of these words.
+NAME_OPENING = re.compile(r"(Of|Who|Whose|Who" r"ever|What|Whatever|Where|Wherever|Whether|That|Those|There|So many|Nobody|Somebody|"
+                          r"Everybody|As its word)\b", re.IGNORECASE)
+# Words that only readers of the project know in names, and the words to use instead.
+NAME_WORDS = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in [
+    (r"\b(?:hears?|he" r"ard)\b", "“receives”"), (r"\b(?:tells?|to" r"ld)\b", "“notifies”, “reports”, “sends”"),
+    (r"\b(?:says?|sa" r"id)\b", "“sends”, “states”"), (r"\btalk" r"s?\b", "“sends”, “communicates”"),
+    (r"\b(?:nobody|somebody|every" r"body)\b", "the subject: “a peer”, “no node”"),
+    (r"\bgives? w" r"ay\b", "“is evicted”"), (r"\bin cle" r"ar\b", "“unencrypted”"),
+    (r"\b(?:former|later|new) li" r"fe\b", "“epoch”"),
+]]
+
+
+def check_names(path, text):
+    for pattern in NAMES:
+        for match in pattern.finditer(text):
+            name, line = match[1], text.count("\n", 0, match.start(1)) + 1
+            opening = NAME_OPENING.match(name)
+            if opening:
+                report(path, line, f"a name that begins with “{opening[1]}”: begin with its subject")
+            for words, advice in WORDS + NAME_WORDS:
+                found = words.search(name)
+                if found:
+                    report(path, line, f"“{found[0]}” in a name: write {advice}")
+
+
 def check_targets():
     """Check that CI or `make test-all` runs every target of `make help`. A target that nothing runs could break unnoticed."""
     makefile = ROOT / "Makefile"
@@ -272,6 +303,8 @@ def main():
         check_text(path, lines)
         if path.suffix in PROSE:
             check_words(path, lines)
+        if path.is_relative_to(ROOT / "Tests") and path.suffix in (".swift", ".py"):
+            check_names(path, "\n".join(lines))
         if path.suffix == ".swift":
             in_sources = path.is_relative_to(ROOT / "Sources")
             if in_sources:
