@@ -134,14 +134,14 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
 @Suite struct JournalShareTests {
   private let ring = Ring()
 
-  @Test func `all addresses of one interface together take half of a kind, and others get their lines`() throws {
+  @Test func `all addresses of one interface together use half of the budget of a kind`() throws {
     #expect(try ring.flood(2) == 24)
     #expect(try ring.flood(2) == 0)
     #expect(try ring.flood(3) == 12)
     #expect(try ring.isWritten("link: 10.0.0.7:1: no TLS", by: .interface(4)))
   }
 
-  @Test func `a line about a node on which the operator has decided is written whatever strangers do`() throws {
+  @Test func `a record about a node that the operator knows is written whatever strangers cause`() throws {
     for interface in UInt32(1)...60 { _ = try ring.flood(interface) }
     #expect(try !ring.isWritten("link: 10.0.0.7:1: no TLS", by: .interface(61)))
     for number in UInt64(1)...5 {
@@ -150,14 +150,14 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
     }
   }
 
-  @Test func `a node on which the operator has decided takes half of the reserve, and others get their lines`() throws {
+  @Test func `a node that the operator knows uses at most half of the reserve`() throws {
     _ = try ring.flood(2)
     #expect(try ring.flood(2, about: node(1)) == 8)
     #expect(try ring.flood(2, about: node(2)) == 4)
     #expect(try ring.isWritten("link: 10.0.0.7:1: its key is revoked", by: .interface(2).about(node(3))))
   }
 
-  @Test func `the box has its lines beside those of strangers`() throws {
+  @Test func `records of the box itself are written beside those of strangers`() throws {
     // Texts of “link” and of “bluetooth” are of one kind.
     for interface in UInt32(1)...60 { _ = try ring.flood(interface) }
     #expect(try ring.isWritten("bluetooth: hci0 is gone", by: .box))
@@ -165,7 +165,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
     #expect(try ring.isWritten("link: 10.0.0.7:1: its key is revoked", by: .interface(2).about(node(1))))
   }
 
-  @Test func `within an hour each share is whole again`() throws {
+  @Test func `each share is complete again within an hour`() throws {
     for interface in UInt32(2)...5 { _ = try ring.flood(interface) }
     for number in UInt64(1)...4 { _ = try ring.flood(2, about: node(number)) }
     #expect(try ring.flood(2, 60) < 3)
@@ -173,7 +173,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
     #expect(try ring.flood(3, 3_700, about: node(1)) == 8)
   }
 
-  @Test func `what is refilled is shared by the interfaces`() throws {
+  @Test func `the refilled budget is shared by the interfaces`() throws {
     var counts: [UInt32: Int] = [:]
     for minute in 0..<600 {
       for interface in UInt32(2)...4 {
@@ -184,7 +184,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
     #expect(least > 120 && most - least < least / 4, "\(counts)")
   }
 
-  @Test func `a users' line leaves room for those of other users`() throws {
+  @Test func `the records of one user leave room for those of other users`() throws {
     for number in 0..<100 { ring.say("api: user 1000 refused: no \(number * 1000)", 0, by: .user(1000)) }
     #expect(try ring.isWritten("api: user 1001 refused: not in the group", by: .user(1001)))
   }
@@ -203,7 +203,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
     #expect(try ring.records(.linkUp).count == 50)
   }
 
-  @Test func `in the smallest ring lines of strangers and one about a decided node are written`() throws {
+  @Test func `the smallest ring has room for records of strangers and of a known node`() throws {
     let ring = Ring(capacity: JournalLayout.capacityMin)
     #expect(try ring.flood(2) == 6)
     #expect(try ring.isWritten("link: 10.0.0.7:1: its key is revoked", by: .interface(2).about(node(1))))

@@ -52,7 +52,7 @@ private let chat = bytes("chat")
     application.read(136).count { $0[$0.count - 3] == 4 }
   }
 
-  @Test func `a client that ends leaves its sessions with one signature in each pass, the operator's too`() {
+  @Test func `an ended client leaves its sessions with one signature per wake-up, even the operator's`() {
     for isOperator in [false, true] {
       let (house, host, guest) = together(16, isOperator: isOperator)
       let before = house.boxes[0].sessions.signaturesMade
@@ -65,7 +65,7 @@ private let chat = bytes("chat")
     }
   }
 
-  @Test func `a pass signs either a departure or a request`() {
+  @Test func `a wake-up signs either a departure or a request`() {
     let (house, host, _) = together(2)
     let clients = house.boxes[0].clients!
     let other = Application(house, 0, user: 1001, name: "other")
@@ -81,7 +81,7 @@ private let chat = bytes("chat")
     #expect(turn() == .nextWakeUp)
   }
 
-  @Test func `a user at its rate of signatures leaves at that rate, and nothing is lost`() {
+  @Test func `departures of a user at its signature rate are delayed, but none is lost`() {
     let (house, host, guest) = together(16)
     let second = Application(house, 0, name: "second")
     for _ in 0..<40 {
@@ -99,7 +99,7 @@ private let chat = bytes("chat")
     #expect(departures(guest) == 16)
   }
 
-  @Test func `the places of a client that has ended are its user's until its sessions have been left`() {
+  @Test func `slots of an ended client stay charged to its user until its sessions have been left`() {
     let (house, host, _) = together(16)
     let clients = house.boxes[0].clients!
     clients.detach(host.place, now: house.now)
@@ -113,7 +113,7 @@ private let chat = bytes("chat")
     #expect(String(decoding: clients.connectionRefusal(1000), as: UTF8.self).contains("user 1000 has 1;"))
   }
 
-  @Test func `an address of several merged sessions leaves each of them in a pass of its own`() {
+  @Test func `an address in several merged sessions leaves each of them in a separate wake-up`() {
     for leaves in [true, false] {
       let house = House(3)
       let host = Application(house, 0), one = Application(house, 1), two = Application(house, 2)

@@ -173,7 +173,7 @@ ROWS = [
     Row("a fault of the anchors keeps the former anchors at a reload", "Sources/Relay/RelayTrust.swift",
         "{ anchors = TrustAnchors(directory: directory) }",
         "{\n    let fresh = TrustAnchors(directory: directory)\n    if fresh.faults.isEmpty { anchors = fresh }\n  }", "RelayTests"),
-    Row("a sealed session outlives the refusal of its chain", "Sources/Seal/Seal.swift",
+    Row("an encrypted session outlives the refusal of its chain", "Sources/Seal/Seal.swift",
         "if let session = accepted.first(where: { isRefused($0.session.peerChain) }) { refuse(session, .rejected, now) }", "", "SealTests"),
     Row("a chain that is not confirmed yet outlives its refusal", "Sources/Seal/Seal.swift",
         "[current, attempt?.phase == .accepted ? attempt : nil]", "[current]", "SealTests"),

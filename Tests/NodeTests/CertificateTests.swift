@@ -86,8 +86,7 @@ import Testing
     #expect(row.places[judge].node.certificates(of: node) == [row.places[other].identity.point])
   }
 
-  @Test func `a peer whose chain is refused after a change of trust loses its session, and others keep theirs`() throws
-  {
+  @Test func `a change of trust ends only the session of a peer whose chain is now refused`() throws {
     let row = Row(3)
     _ = try meet(row, decidesOnMembers: [])
     let node = row.places[0].node, peers = (1...2).map { row.places[$0].identity.id }

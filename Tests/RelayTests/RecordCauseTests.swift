@@ -52,7 +52,7 @@ private func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 7) }
       policy: .firstUse, anchors: TrustAnchors(), operators: [], clock: { (TrustTime.releaseSeconds + 1000, true) })
   }
 
-  @Test func `the operator has decided on keys that it pinned or revoked, and on no others`() throws {
+  @Test func `the operator knows the keys that it pinned or revoked, and no others`() throws {
     let trust = try keeper()
     _ = try trust.pin(id(1), named: Array("anna".utf8))
     try trust.revoke(id(2))
@@ -62,7 +62,7 @@ private func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 7) }
     #expect(trust.decided(.none, .revoked) == .none)
   }
 
-  @Test func `a refused key under a pinned name is a stranger's, because a name is only claimed`() throws {
+  @Test func `a refused key with a pinned name counts as a stranger's, because a name is only claimed`() throws {
     let trust = try keeper()
     _ = try trust.pin(id(1), named: Array("anna".utf8))
     let proof = KeyProof(from: 1, over: .ethernet, at: .zero)
@@ -94,7 +94,7 @@ private func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 7) }
     #expect(manager.drivers.isEmpty)
   }
 
-  @Test func `streams that fail from many addresses of one interface leave lines for other interfaces`() throws {
+  @Test func `failing streams from many addresses of one interface leave records for other interfaces`() throws {
     let end = try End()
     try fail(200, on: 2, end.manager, end.loop)
     let written = try end.ring.count()
@@ -105,7 +105,7 @@ private func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 7) }
     #expect(try end.ring.count() == written + 1)
   }
 
-  @Test func `a link is charged to its interface, and is about a neighbour on which the operator decides`() throws {
+  @Test func `a record about a link is charged to its interface, or to a neighbour that the operator knows`() throws {
     let near = try End(), far = try End()
     try near.connect(far, on: 5)
     let slot = try #require(near.manager.drivers.first?.slot)
@@ -116,7 +116,7 @@ private func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 7) }
     #expect(near.ring.journal.cause(ofLink: slot) == .interface(5).about(far.trust.identity.id))
   }
 
-  @Test func `a line about a revoked key is written while strangers fail without end`() throws {
+  @Test func `a record about a revoked key is written while strangers fail without end`() throws {
     let near = try End(), far = try End()
     try near.trust.revoke(far.trust.identity.id)
     for interface in UInt32(1)...8 { try fail(60, on: interface, near.manager, near.loop) }

@@ -66,7 +66,7 @@ import Trust
     #expect(try box.refusal(of: "bad") == .revoked && box.refusal(of: "good") == nil)
   }
 
-  @Test func `beside a file that is not understood nobody is accepted by a certificate, as after a start`() throws {
+  @Test func `an unreadable anchor file excludes every certificate, as after a start`() throws {
     let box = try Box()
     try box.list("list", revoking: ["bad"])
     try box.scratch.write("anchors/README", "The lists of the fleet.\n")
@@ -83,7 +83,7 @@ import Trust
     #expect(try box.refusal(of: "bad") == .revoked && box.refusal(of: "good") == nil)
   }
 
-  @Test func `a configuration that is not understood changes no setting, but the anchors are read`() throws {
+  @Test func `an invalid configuration changes no setting, but the anchors are read`() throws {
     let box = try Box()
     try box.configure("[journal]\nlevel = debug\nlevl = loud\n")
     try box.list("list", revoking: ["bad"])
@@ -94,7 +94,7 @@ import Trust
     #expect(try box.refusal(of: "bad") == .revoked && box.refusal(of: "good") == nil)
   }
 
-  @Test func `without the directory of anchors nobody is accepted by a certificate`() throws {
+  @Test func `no certificate is accepted without the directory of anchors`() throws {
     let box = try Box()
     try box.configure(anchors: "none")
     let reload = box.reload()
@@ -102,14 +102,14 @@ import Trust
     #expect(try box.refusal(of: "good") == .unknownIssuer)
   }
 
-  @Test func `under a policy without anchors their fault is a warning`() throws {
+  @Test func `a fault of the anchors is a warning under a policy that does not need them`() throws {
     let box = try Box(policy: "open")
     try box.scratch.write("anchors/README", "The lists of the fleet.\n")
     #expect(box.reload().isDone && box.keeper.anchorWarnings.count == 1)
     #expect(try box.refusal(of: "good") == nil)
   }
 
-  @Test func `the changed keys that apply at the next start are named`() throws {
+  @Test func `changed keys that apply at the next start are listed`() throws {
     let box = try Box()
     try box.configure("[journal]\nlevel = debug\n[ip]\nloopback = yes\n")
     let reload = box.reload()

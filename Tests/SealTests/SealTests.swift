@@ -406,7 +406,7 @@ import TestSupport
     #expect(pair.server.seal.refusal == .rejected && !pair.areOpen)
   }
 
-  @Test func `a peer that is refused after a change of trust learns it, and may try again a minute later`() throws {
+  @Test func `a peer that is refused after a change of trust is notified, and may retry after a minute`() throws {
     let pair = try Pair.open()
     var asked = 0
     pair.server.seal.reconsider(now: pair.now) { _ in
@@ -423,7 +423,7 @@ import TestSupport
     #expect(pair.areOpen && pair.server.received == [[1]])
   }
 
-  @Test func `a chain that was accepted and is not confirmed yet is refused after a change of trust`() throws {
+  @Test func `an accepted but unconfirmed chain is refused after a change of trust`() throws {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
     // The client's hello, which confirms the session, does not arrive.

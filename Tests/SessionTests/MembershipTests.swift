@@ -73,7 +73,7 @@ func joined(
     #expect(hall.stations[2].events.contains(.member(sessions[2], hall.stations[1].address, .left(.wanted, text: []))))
   }
 
-  @Test func `a departure whose signature waits is heard when it is signed, however long that takes`() throws {
+  @Test func `a departure that waits for its signature arrives once it is signed, however late`() throws {
     let (hall, sessions) = joined(2)
     let leaver = hall.stations[1].sessions, address = hall.stations[1].address
     let before = leaver.signaturesMade
@@ -90,7 +90,7 @@ func joined(
     #expect(hall.stations[0].events.contains(.member(sessions[0], address, .left(.wanted, text: []))))
   }
 
-  @Test func `a session whose departure is not signed yet keeps its place`() throws {
+  @Test func `a session keeps its slot until its departure is signed`() throws {
     let (hall, sessions) = joined(2)
     let leaver = hall.stations[1].sessions
     try leaver.leave(sessions[1], signsLater: true, now: hall.now)
