@@ -99,10 +99,27 @@ package final class Certificate {
     context.deallocate()
   }
 
-  /// Loads the certificates of a PEM file, in order.
+  /// Loads the certificates of a PEM file, in order. The file contains at least one certificate. Private keys in the
+  /// file are passed over; any other block, and any line that is not understood, is refused.
   func parse(_ pem: [UInt8], path: String) throws(IdentityError) {
-    let text = pem + [0]
-    if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
+    let file = PEMFile(pem)
+    let certificates = file.blocks.filter { $0.isLabelled(PEMFile.certificate) }
+    guard Self.fault(in: file) == nil, !certificates.isEmpty else { throw .notACertificate(path: path) }
+    for block in certificates {
+      guard let der = block.der else { throw .notACertificate(path: path) }
+      try append(der: der, path: path)
+    }
+  }
+
+  /// The first part of a stored PEM file that is not understood, with its line; nil if there is none. mbedTLS would skip
+  /// that part, which may be the intended certificate.
+  static func fault(in file: PEMFile) -> String? {
+    if let fault = file.faults.first { return "line \(fault.line): \(fault.text)" }
+    for block in file.blocks
+    where !block.isLabelled(PEMFile.certificate) && !block.isPrivateKey && !block.isLabelled("EC PARAMETERS") {
+      return "line \(block.line): a block that is neither PRIVATE KEY nor CERTIFICATE"
+    }
+    return nil
   }
 
   /// Adds a certificate in DER from a file to import. If an extension is not understood, the error contains its name.

@@ -204,7 +204,6 @@ public final class NodeIdentity {
   /// The file in which `Trust` saves its state from the first start on.
   private static let stateFile = "state"
   private static let certificateFile = "node.crt"
-  private static let certificateMark: StaticString = "-----BEGIN CERTIFICATE-----"
 
   /// `stored` is the key in PEM, followed by the chain unless the chain is in a separate file. `separate` is the
   /// contents of that file. Without a chain, the certificate is generated from the key.
@@ -214,12 +213,16 @@ public final class NodeIdentity {
     let key = Key(), certificate = Certificate()
     try key.parse(stored, path: directory.file(name))
     let spki = try key.spki()
-    if contains(stored, Self.certificateMark) {
+    let file = PEMFile(stored)
+    if let fault = Certificate.fault(in: file) {
+      throw .unusableCertificate(path: directory.file(name), reason: fault)
+    }
+    if file.blocks.contains(where: { $0.isLabelled(PEMFile.certificate) }) {
       do throws(IdentityError) {
         try certificate.parse(stored, path: directory.file(name))
       } catch {
         // The file also contains the box's key, so the message must not advise the operator to remove the file.
-        throw .unusableCertificate(path: directory.file(name), reason: Self.certificateFault(in: stored))
+        throw .unusableCertificate(path: directory.file(name), reason: Self.certificateFault(in: file))
       }
       if certificate.spki != spki {
         throw .certificateOfAnotherKey(certificate: directory.file(name), key: directory.file(name))
@@ -239,8 +242,8 @@ public final class NodeIdentity {
   }
 
   /// The reason why the certificates of a key file cannot be used.
-  private static func certificateFault(in file: [UInt8]) -> String {
-    for block in PEMFile(file).blocks where block.isLabelled(PEMFile.certificate) {
+  private static func certificateFault(in file: PEMFile) -> String {
+    for block in file.blocks where block.isLabelled(PEMFile.certificate) {
       if let der = block.der, let unknown = X509Extension.unknownCritical(inCertificate: der) {
         return "a certificate has the critical extension \(unknown.text), which no peer supports"
       }

@@ -157,6 +157,21 @@ struct NodeIdentityTests {
     #expect(refusal() == .notACertificate(path: scratch.file("node.crt")))
   }
 
+  @Test(arguments: [
+    ("----BEGIN CERTIFICATE-----", "neither a BEGIN line, an END line nor text"),
+    ("-----BEGIN TRUSTED CERTIFICATE-----", "the END line belongs to another block"),
+  ])
+  func `a stored file is refused if one of its blocks would be skipped`(begin: String, reason: String) throws {
+    _ = try load()
+    let file = String(decoding: try #require(scratch.bytes("node.key")), as: UTF8.self)
+    let lines = file.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let place = try #require(lines.firstIndex(of: "-----BEGIN CERTIFICATE-----"))
+    try scratch.write("node.key", lines.map { $0.contains("BEGIN CERTIFICATE") ? begin : $0 }.joined(separator: "\n"))
+    var found = ""
+    if case .unusableCertificate(_, let reason) = refusal() { found = reason }
+    #expect(found.hasPrefix("line \(place + 1): ") || found.hasSuffix(reason), "\(found)")
+  }
+
   @Test func `a damaged key is replaced by the previous one, and the fallback is reported`() throws {
     let old = try load().id
     let new = try NodeIdentity.create(StateDirectory(scratch.path)).id

@@ -18,6 +18,8 @@ STATE = "Sources/Identity/StateDirectory.swift"
 CONFIGURATION = "Sources/Configuration/ConfigurationFile.swift"
 
 ROWS = [
+    Row("a damaged block of the stored identity is skipped", IDENTITY,
+        "throw .unusableCertificate(path: directory.file(name), reason: fault)", "_ = fault", "IdentityTests"),
     Row("keys of strangers check signatures", CHAIN, "      ChainSignatures.check(first, anchors)\n      cmbedtls_replay_checks()\n", "",
         "TrustTests"),
     Row("any number of wrong signatures is checked", "Sources/Trust/ChainSignatures.swift",

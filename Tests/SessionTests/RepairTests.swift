@@ -120,6 +120,23 @@ import Testing
     #expect(asked == 1)
   }
 
+  @Test func `an application whose membership another node with its key has ended is notified of the end`() throws {
+    let (hall, sessions) = joined(2)
+    hall.run(seconds: 1)
+    let node = hall.stations[1].sessions
+    let table = try #require(node.table(of: sessions[1]))
+    let record = try #require(table.records(of: hall.stations[1].address).first { $0.isJoined })
+    var shown = table.entries(about: hall.stations[1].address)
+    shown.records = [try #require(node.endOfStale(record))]
+    let message = TableMessage(
+      session: table.id, from: hall.stations[1].address.endpoint, to: hall.stations[0].address.endpoint, asks: false,
+      digest: table.digest, entries: shown)
+    try hall.stations[0].sessions.receive(
+      SessionKind.table.rawValue, message.bytes.span.bytes, from: hall.stations[1].id, now: hall.now)
+    #expect(hall.run(upTo: 5) { hall.stations[1].events.contains(.ended(sessions[1], .left)) } != nil)
+    #expect(hall.view(0, sessions[0]) == [0])
+  }
+
   /// A member may learn of a ticket of an address that has left and never knew this ticket: two sessions were merged.
   /// The member goes on as before, so it sends no meet.
   @Test func `a table that lists an address that has left is answered with a request`() throws {

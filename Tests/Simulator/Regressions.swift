@@ -92,6 +92,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a route is found while the timer of a channel is due", seed: 33_011_396),
     StoryRegression(
       name: "a merge contains a ticket of a member that left, and the member stays connected", seed: 46_001_540),
+    StoryRegression(name: "a node with the key of a member ends its membership", seed: 48_001_585),
     StoryRegression(name: "the cheapest one of the short paths leads relays to a longer path", seed: 37_004_355),
     StoryRegression(name: "a message behind one that is being checked is acknowledged first", seed: 33_010_023),
   ]

@@ -200,11 +200,11 @@ extension Sessions {
     _ message: TableMessage, hadEntries: Bool, _ session: LocalSession, from node: NodeID, _ now: Instant
   ) {
     let address = MemberAddress(node: node, endpoint: message.from)
-    if session.isOpen, session.position(of: address) == nil, !hadEntries,
-      !message.asks, message.digest != session.table.digest
-    {
-      // The sender regards this end as a member, by a table that this end does not have.
-      receiveFromStranger(session, address, message.session, now)
+    if session.isOpen, session.position(of: address) == nil, !message.asks, message.digest != session.table.digest {
+      // The sender regards this end as a member, by a table that this end does not have. If the sender's entries do not
+      // change that, the sender does not know how its membership ended: another node may have its key.
+      let hasEnded = !session.table.records(of: address).isEmpty
+      if !hadEntries || hasEnded { receiveFromStranger(session, address, message.session, now) }
     }
     guard session.isOpen, let index = session.position(of: address) else { return }
     if session.table.contains(message.session) { session.peers[index].named = message.session }

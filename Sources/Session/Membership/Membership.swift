@@ -201,7 +201,7 @@ extension Sessions {
     if let known = session.session(knownTo: peer) {
       if departure?.isEjection != false {
         note(LocalSession.Stranger(address: peer.address, session: known, wish: .news, at: now), session, now)
-      } else if peer.phase == .connected {
+      } else if peer.phase != .away {
         // A member that left by itself needs no notice. But a member that left may have returned with a ticket that
         // this table does not have, e.g. after a restart of this node. In this case the member's table lists this end
         // as a member, so the member is asked for its table.
