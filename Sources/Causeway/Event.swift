@@ -39,7 +39,7 @@ enum Event: Hashable {
   case streamBytes([UInt8])
   /// `limit` is the total number of bytes that the client is allowed to write, since the stream was opened.
   case streamRoom(limit: UInt64)
-  /// `received` is the daemon's number of a stream that the client has not answered. `received` is 0 for a stream that
+  /// `received` is the daemon's number for an incoming stream that the client has neither accepted nor refused. `received` is 0 for a stream that
   /// the client has opened or taken.
   case streamEnded(received: UInt32, StreamEnd)
   case decisionWanted(Address, Peer, certificates: [[UInt8]])
@@ -149,7 +149,7 @@ enum Event: Hashable {
     case (3, _): state = .rejected
     case (4, 2): state = .crashed
     case (4, 3): state = .foundNoPlace
-    // With a reason of a later version, the member has left too.
+    // A reason that this version does not know also means that the member has left.
     case (4, _): state = .left(text)
     case (5, _): state = .ejected(text)
     case (6, _): state = .paused

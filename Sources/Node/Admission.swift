@@ -163,7 +163,7 @@ public struct Admission {
     sources.first { $0.source == source }?.standing ?? standing(met: source)
   }
 
-  /// Whether a stream of the class `standing` would be admitted after a pending stream of the class `other` has left.
+  /// Whether a stream of the class `standing` would be admitted if one pending stream of the class `other` were removed.
   public func mayArrive(_ standing: Standing, after other: Standing) -> Bool {
     var rest = pending
     rest[other] -= 1

@@ -32,7 +32,7 @@ func peer(_ id: NodeID, _ name: String, info: [String] = [], hops: UInt8 = 1) ->
 /// A node that answers the control server as the test specifies.
 final class FakeNode: ControlDelegate {
   var peers: [PeerStatus] = []
-  /// The number of calls for the status, peers, ways, probes, applications and explanations.
+  /// The number of calls of each request: status, peers, ways (paths to a node), probes, applications, explanations.
   var calls = 0
 
   func controlStatus() -> StatusSnapshot {

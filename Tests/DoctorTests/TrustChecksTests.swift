@@ -109,7 +109,7 @@ struct TrustChecksTests {
       ])
   }
 
-  @Test func `a lost state file is wrong`() throws {
+  @Test func `the doctor reports a lost state file as an error`() throws {
     _ = try NodeIdentity.loadOrCreate(directory: patient.root.path + "/var/lib/causeway")
     patient.configuration.trust.policy = .open
     #expect(try complaints() == [])

@@ -190,7 +190,7 @@ struct ExplanationTests {
     }
   }
 
-  @Test func `an explanation of two other nodes states where to ask about their trust`() {
+  @Test func `an explanation of the path between two other nodes names the node to ask about their trust`() {
     let explanation = explain {
       $0 = ExplainFacts(local: bob, from: box, to: far)
       $0.nodes = [

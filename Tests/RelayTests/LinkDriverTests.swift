@@ -64,7 +64,7 @@ import Testing
     #expect(cable.client.driver.isRefused)
   }
 
-  @Test func `a peer that is refused later is disconnected`() throws {
+  @Test func `a linked peer that is refused later is disconnected`() throws {
     let judge = Judge()
     let cable = try Cable(judge: judge)
     cable.run()

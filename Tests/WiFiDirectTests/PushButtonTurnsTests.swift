@@ -13,7 +13,7 @@ import Testing
     turns.request(by: device, at: beginning + .seconds(seconds))
   }
 
-  @Test func `the first requesting device gets the turn`() {
+  @Test func `the device that asks first gets the turn to join`() {
     var turns = PushButtonTurns()
     #expect(request(&turns, first))
     #expect(turns.isTaken(at: beginning))

@@ -72,7 +72,7 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.answerAgain(endpoint, wasDialled: wasDialled) }
   }
 
-  /// Notes traffic, as `BluetoothBearer.passed`.
+  /// Records that traffic passed (see `BluetoothBearer.passed`).
   public func passed(_ peer: RemoteAddress, _ byteCount: UInt64) {
     for bearer in bearers { bearer.passed(peer, byteCount) }
   }

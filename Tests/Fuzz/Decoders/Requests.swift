@@ -1,7 +1,7 @@
 import FuzzSupport
 import StatusPage
 
-/// Parses any bytes as a client's request to the status page, and as the names that the page shows.
+/// Parses any bytes as a client's request to the status page, and shows the same bytes on the page as names.
 func fuzzRequests(_ input: UnsafeRawBufferPointer) {
   let bytes = Array(input.prefix(PageRequest.headBytesMax))
   let whole = PageRequest(bytes, host: "192.168.49.1")
