@@ -283,4 +283,5 @@ def main():
     sys.exit(0 if course.colours.count("red") == len(rows) else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()
