@@ -72,7 +72,8 @@ final class Sending {
   }
 
   /// The name of the connection, which is derived from the files and PEER. A repeated command thus has the same name,
-  /// and the receiver continues the transfer. A command with other files has another name, and can run at the same time.
+  /// and the receiver continues the transfer. A command with other files has another name, and can run at the same
+  /// time.
   static func instance(_ manifest: Manifest, _ word: String) -> [UInt8] {
     var hash = SHA256()
     hash.update(manifest.digest.bytes)

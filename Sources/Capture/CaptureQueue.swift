@@ -20,9 +20,9 @@ public struct CaptureWish: Equatable, Sendable {
   }
 }
 
-/// The captured frames that wait to be sent to one client, as one packet. A packet has a type byte, the number of frames
-/// dropped since the last packet (four bytes, big-endian), and pcap records (`CaptureFormat`). The packet has a maximum
-/// size: frames that do not fit are dropped and counted.
+/// The captured frames that wait to be sent to one client, as one packet. A packet has a type byte, the number of
+/// frames dropped since the last packet (four bytes, big-endian), and pcap records (`CaptureFormat`). The packet has a
+/// maximum size: frames that do not fit are dropped and counted.
 public final class CaptureQueue {
   /// The size in bytes of a packet's head, before the pcap records.
   private static let headBytes = 5

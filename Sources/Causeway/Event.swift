@@ -39,8 +39,8 @@ enum Event: Hashable {
   case streamBytes([UInt8])
   /// `limit` is the total number of bytes that the client is allowed to write, since the stream was opened.
   case streamRoom(limit: UInt64)
-  /// `received` is the daemon's number for an incoming stream that the client has neither accepted nor refused. `received` is 0 for a stream that
-  /// the client has opened or taken.
+  /// `received` is the daemon's number for an incoming stream that the client has neither accepted nor refused.
+  /// `received` is 0 for a stream that the client has opened or taken.
   case streamEnded(received: UInt32, StreamEnd)
   case decisionWanted(Address, Peer, certificates: [[UInt8]])
 

@@ -79,7 +79,8 @@ final class IncomingTransferTask: Sendable {
     stream?.reset(isPostponed: true)
   }
 
-  /// Continues the transfer on a new stream, on which the sender has repeated its offer. If several streams repeat the offer, only the latest is used.
+  /// Continues the transfer on a new stream, on which the sender has repeated its offer. If several streams repeat the
+  /// offer, only the latest is used.
   func again(_ offered: OfferedStream) {
     newest.withLock { $0 = offered }
     returned.notify()

@@ -288,8 +288,8 @@ public final class Channel {
     beginAgain(inLaterEpoch: false)
   }
 
-  /// Notes that a message of the other end has advanced a handshake of the encrypted session. That counts as progress of
-  /// unfinished sends, but they fail after twice the delivery deadline without an acknowledgement.
+  /// Notes that a message of the other end has advanced a handshake of the encrypted session. That counts as progress
+  /// of unfinished sends, but they fail after twice the delivery deadline without an acknowledgement.
   public func handshakeAdvanced(now: Instant) {
     for lane in Self.all { sender(lane).handshakeAdvanced(now: now) }
   }

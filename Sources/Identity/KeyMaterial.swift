@@ -111,8 +111,8 @@ package final class Certificate {
     }
   }
 
-  /// The first part of a stored PEM file that is not understood, with its line; nil if there is none. mbedTLS would skip
-  /// that part, which may be the intended certificate.
+  /// The first part of a stored PEM file that is not understood, with its line; nil if there is none. mbedTLS would
+  /// skip that part, which may be the intended certificate.
   static func fault(in file: PEMFile) -> String? {
     if let fault = file.faults.first { return "line \(fault.line): \(fault.text)" }
     for block in file.blocks

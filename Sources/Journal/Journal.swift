@@ -84,8 +84,8 @@ public struct Journal: @unchecked Sendable {
     filter?.pointee.cause(ofLink: UInt8(clamping: link)) ?? .box
   }
 
-  /// Writes one record. `Event` defines the meaning of `a`, `b`, `c` and `node`. Without a `cause` the record is charged
-  /// to that of its link.
+  /// Writes one record. `Event` defines the meaning of `a`, `b`, `c` and `node`. Without a `cause` the record is
+  /// charged to that of its link.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,

@@ -1,10 +1,10 @@
 import Primitives
 
-/// The cause of a record, to which the journal charges the record (`RepeatFilter`). A cause is proven, never claimed: the
-/// interface that carried the bytes, the user that the kernel reports, a node that has proved its key.
+/// The cause of a record, to which the journal charges the record (`RepeatFilter`). A cause is proven, never claimed:
+/// the interface that carried the bytes, the user that the kernel reports, a node that has proved its key.
 public struct RecordCause: Equatable, Sendable {
-  /// The number of holders besides the box itself. Interfaces or users whose numbers are equal modulo this count are one
-  /// holder.
+  /// The number of holders besides the box itself. Interfaces or users whose numbers are equal modulo this count are
+  /// one holder.
   static let holders = FairShare.holders - 1
 
   /// The holder to which the record is charged (`FairShare`).

@@ -4,8 +4,8 @@ import Primitives
 import Reactor
 import Text
 
-/// The journal in which a trap is recorded. `JournalFile` sets the variable once at start-up, while the process has only
-/// one thread.
+/// The journal in which a trap is recorded. `JournalFile` sets the variable once at start-up, while the process has
+/// only one thread.
 nonisolated(unsafe) var panicJournal = Journal.none
 
 /// Installs signal handlers that record a trap in the journal before the process ends. Without them a trap of Swift

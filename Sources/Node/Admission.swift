@@ -42,8 +42,8 @@ public struct Admission {
   /// The maximum number of known sources that are remembered. The known source that was seen longest ago is replaced.
   /// Sources of peers that the operator pinned are replaced last.
   public static let knownMax = 64
-  /// The known sources that are remembered for one key: its addresses over IPv4 and IPv6. A key can have a link from any
-  /// number of addresses.
+  /// The known sources that are remembered for one key: its addresses over IPv4 and IPv6. A key can have a link from
+  /// any number of addresses.
   public static let knownPerPeerMax = 2
   /// The seconds that a refused peer should wait before dialling again.
   public static let retryAfterSeconds: UInt16 = 5
@@ -163,7 +163,8 @@ public struct Admission {
     sources.first { $0.source == source }?.standing ?? standing(met: source)
   }
 
-  /// Whether a stream of the class `standing` would be admitted if one pending stream of the class `other` were removed.
+  /// Whether a stream of the class `standing` would be admitted if one pending stream of the class `other` were
+  /// removed.
   public func mayArrive(_ standing: Standing, after other: Standing) -> Bool {
     var rest = pending
     rest[other] -= 1

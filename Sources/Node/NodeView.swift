@@ -79,8 +79,8 @@ extension Node {
   /// The longest frame payload on the route to a node, in bytes. 0 without a route.
   public func payloadBytesMax(to node: NodeID) -> Int { mesh.route(to: node)?.payloadBytesMax ?? 0 }
 
-  /// The neighbour to which this node sends a frame for `node` that may still travel over `hops` links. The result is nil
-  /// if `node` is farther away.
+  /// The neighbour to which this node sends a frame for `node` that may still travel over `hops` links. The result is
+  /// nil if `node` is farther away.
   public func nextHop(to node: NodeID, within hops: UInt8) -> NodeID? {
     mesh.link(to: node, within: hops).map { links[$0].peer }
   }

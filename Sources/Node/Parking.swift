@@ -95,8 +95,8 @@ struct Parking {
     /// Whether an advertisement of the neighbour shows that the neighbour no longer has the link.
     var isForgotten = false
     /// The neighbours that were connected together with this one in the present round, one bit for each slot. The next
-    /// round begins when this neighbour is connected again, and has met all connected neighbours whose frames waited for
-    /// it.
+    /// round begins when this neighbour is connected again, and has met all connected neighbours whose frames waited
+    /// for it.
     var met: UInt64 = 0
 
     mutating func talk(_ now: Instant) {

@@ -81,7 +81,9 @@ public enum Limits {
   /// at 1.5 GHz and 1.3 instructions per cycle, one check takes 1.33 ms. Other events may wait for 5 ms: three checks
   /// take 4 ms and leave 1 ms for the work that follows from them.
   public static let checksPerPiece = 3
-  /// The number of steps of a computation of routes that take as long as one check (`Mesh.computeRoutes`).
+  /// The number of steps of a computation of routes that take as long as one check (`Mesh.computeRoutes`). The number
+  /// is an estimate: the largest network has 36,000 steps, which take about 7 million instructions, and a check takes
+  /// 2.6.
   public static let routeStepsPerCheck = 12_288
   /// The minimum time between two removals of expired advertisements.
   public static let expiryPause = TimeSpan.milliseconds(100)

@@ -4,8 +4,8 @@ import Primitives
 import SecureTransport
 import Trust
 
-// The causes of the journal's records that the relay writes. A line about a node on which the operator has decided uses a
-// reserve of the journal, which no stranger can use (`RecordCause`).
+// The causes of the journal's records that the relay writes. A line about a node on which the operator has decided uses
+// a reserve of the journal, which no stranger can use (`RecordCause`).
 
 extension StreamHandoff {
   /// The interface that carried the stream, whose addresses cost a stranger nothing.

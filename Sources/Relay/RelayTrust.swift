@@ -82,9 +82,9 @@ extension TrustKeeper {
     readAnchors(in: section.anchors)
   }
 
-  /// Reads the trust anchors in a directory, at the start and at each reload alike. Each part that is understood applies.
-  /// A part that is not understood refuses the nodes that it may concern (`AnchorFault`), and is in `anchorFault`. The
-  /// caller must check the peers of all links and sessions again.
+  /// Reads the trust anchors in a directory, at the start and at each reload alike. Each part that is understood
+  /// applies. A part that is not understood refuses the nodes that it may concern (`AnchorFault`), and is in
+  /// `anchorFault`. The caller must check the peers of all links and sessions again.
   func readAnchors(in directory: String) { anchors = TrustAnchors(directory: directory) }
 
   /// One line of text for each fault of the anchors that refuses nobody, because the policy uses no anchors.

@@ -57,8 +57,8 @@ extension Relay {
 
   func controlReload() -> (isDone: Bool, text: String) { reload() }
 
-  /// Reloads the configuration and the trust anchors (SIGHUP, `causeway reload`). Reports the result to the journal, the
-  /// status and the service manager, and checks all peers against the new anchors.
+  /// Reloads the configuration and the trust anchors (SIGHUP, `causeway reload`). Reports the result to the journal,
+  /// the status and the service manager, and checks all peers against the new anchors.
   @discardableResult
   func reload() -> (isDone: Bool, text: String) {
     indicators.reloading(loop.now)

@@ -120,9 +120,9 @@ public enum SealLimits {
   /// datagrams fit every path, even if the path changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
   /// The maximum number of concurrent handshakes, over all peers. A peer has at most one handshake, whose time
-  /// `handshakeTime` and `parkedTime` limit. A remote node can take a slot under an invented id. So each slot is charged
-  /// to the link over which the frames of that id arrive. Under this rule, one greedy link gets half of the slots that
-  /// are not reserved, and each of k greedy links gets 1/(k + 1).
+  /// `handshakeTime` and `parkedTime` limit. A remote node can take a slot under an invented id. So each slot is
+  /// charged to the link over which the frames of that id arrive. Under this rule, one greedy link gets half of the
+  /// slots that are not reserved, and each of k greedy links gets 1/(k + 1).
   public static let handshakesMax = 32
   /// The part of `handshakesMax` that is reserved for peers that the operator pinned, and for peers that proved their
   /// key in an earlier session.

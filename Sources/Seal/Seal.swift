@@ -217,8 +217,8 @@ public final class Seal {
     promote(now)
   }
 
-  /// Repeats the decision on each chain that this end has accepted, after trust has changed. If `isRefused` returns true
-  /// for a chain, all sessions end, and the peer receives the refusal.
+  /// Repeats the decision on each chain that this end has accepted, after trust has changed. If `isRefused` returns
+  /// true for a chain, all sessions end, and the peer receives the refusal.
   public func reconsider(now: Instant, isRefused: ([[UInt8]]) -> Bool) {
     let accepted = [current, attempt?.phase == .accepted ? attempt : nil].compactMap { $0 }
     if let session = accepted.first(where: { isRefused($0.session.peerChain) }) { refuse(session, .rejected, now) }

@@ -66,8 +66,8 @@ public final class Sessions {
 
   /// Opens a session whose only member is `endpoint` of this node. If `decidesOnMembers` is true, the application
   /// decides on the certificate of each member. `owner` is the application to which the session's use of shared limits
-  /// is charged. After `.ended`, the host calls `taken` for each message that the application still takes. The host calls `discard`
-  /// when the application takes no more.
+  /// is charged. After `.ended`, the host calls `taken` for each message that the application still takes. The host
+  /// calls `discard` when the application takes no more.
   public func open(
     _ endpoint: UInt32, _ rules: SessionRules, decidesOnMembers: Bool = false, owner: SessionOwner = SessionOwner(),
     now: Instant

@@ -10,7 +10,8 @@ public struct AccessError: Error {
   public static let notUnderstood = AccessError(
     "the daemon's answer is not understood; does it have another version?")
 
-  /// The error of the system call that failed last on this thread. `what`: the file or socket, as the start of the text.
+  /// The error of the system call that failed last on this thread. `what`: the file or socket, as the start of the
+  /// text.
   public static func system(_ what: String, _ advice: String = "") -> AccessError {
     AccessError("\(what): \(String(cString: strerror(csystem_errno())))\(advice)")
   }

@@ -64,7 +64,8 @@ public enum FileNames {
     return text[..<end]
   }
 
-  /// The explanation as a field of a transfer record: truncated to 200 bytes, and empty if the text has a forbidden character.
+  /// The explanation as a field of a transfer record: truncated to 200 bytes, and empty if the text has a forbidden
+  /// character.
   public static func explanation(_ text: [UInt8]) -> [UInt8] {
     let short = Array(cut(text[...], TransferLimits.textBytesMax))
     return isLegalText(short) ? short : []

@@ -68,7 +68,8 @@ public enum Fetch {
 
   /// Fetches a URL into a folder and returns the path of the file. The call blocks until the server has sent all bytes.
   ///
-  /// - Parameter onProgress: called several times a second with the number of bytes so far. If `onProgress` returns false, the
+  /// - Parameter onProgress: called several times a second with the number of bytes so far. If `onProgress` returns
+  ///   false, the
   ///   fetch is cancelled.
   static func fetch(_ url: String, into folder: String, onProgress: (UInt64) -> Bool) throws(ResourceError) -> String {
     // All users can see the arguments of curl and of this process, so the URL must not contain a password. The check

@@ -51,7 +51,8 @@ public struct ResourceSource: Sendable {
   /// - Parameters:
   ///   - spool: the folder in which a temporary folder for fetched files is created. If nil, TMPDIR is used; without
   ///     TMPDIR, /var/tmp.
-  ///   - onProgress: called several times a second with the argument that is being fetched and the number of its bytes so
+  ///   - onProgress: called several times a second with the argument that is being fetched and the number of its bytes
+  /// so
   ///     far. If `onProgress` returns false, the call is cancelled.
   public init(
     fetching arguments: [String], spool parent: String? = nil, takesInput: Bool = false,

@@ -52,8 +52,8 @@ struct ChainSignatures {
   }
 
   private mutating func check(_ anchors: TrustAnchors) {
-    // The keys of anchors whose key identifier the peer's certificate states are tried first, so that a false identifier
-    // costs only the peer's own attempts.
+    // The keys of anchors whose key identifier the peer's certificate states are tried first, so that a false
+    // identifier costs only the peer's own attempts.
     for pass in 0...1 {
       for anchor in anchors.authorities {
         if !certify(by: anchor.certificate, anchor.name, ifIdentified: pass == 0) { return }

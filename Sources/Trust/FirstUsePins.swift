@@ -1,8 +1,8 @@
 import Primitives
 
-/// Limits the rate at which trust on first use pins new keys, and new names of pinned keys. Each address has a rate, and each bearer has a rate,
-/// because a machine can invent any number of addresses. The limits affect only pins. A key without a pin still gets
-/// its link, so earlier peers cannot lock out later peers.
+/// Limits the rate at which trust on first use pins new keys, and new names of pinned keys. Each address has a rate,
+/// and each bearer has a rate, because a machine can invent any number of addresses. The limits affect only pins. A key
+/// without a pin still gets its link, so earlier peers cannot lock out later peers.
 struct FirstUsePins {
   private var sources = SourceBuckets(TrustLimits.newPinRate)
   /// The token bucket of each bearer, indexed by the raw value of `BearerKind.advertised`. LE and classic Bluetooth

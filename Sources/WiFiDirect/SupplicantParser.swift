@@ -79,7 +79,8 @@ public enum SupplicantParser {
     return make(address)
   }
 
-  /// Parses "42:… p2p_dev_addr=42:… pri_dev_type=… name='Node2' …". The name is untrusted, and the address stands before the name.
+  /// Parses "42:… p2p_dev_addr=42:… pri_dev_type=… name='Node2' …". The name is untrusted, and the address stands
+  /// before the name.
   private static func pushButtonRequested(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
     guard let address = text.field("p2p_dev_addr=", behind: text.startIndex) else { return .other }
     return station(address) { .pushButtonRequested($0) }

@@ -120,6 +120,12 @@ private func advertised(until seconds: UInt64) -> HeardPeers {
   #expect(table.heard(device(1001), hint: 7, after(13)) == .none)
 }
 
+@Test func `an unproven peer is evicted before a proven one that was found earlier`() {
+  var table = advertised(until: 13)
+  table.proved(device(0))
+  #expect(table.heard(device(1000), hint: 7, after(13)) == .init(lost: candidate(1, 9), found: candidate(1000, 7)))
+}
+
 @Test func `a withheld peer that is evicted is not lost again`() {
   var table = advertised(until: 1)
   for _ in 0..<3 { _ = table.dialled(device(5), after(1)) }

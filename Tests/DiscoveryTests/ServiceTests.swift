@@ -250,8 +250,8 @@ struct ServiceTests {
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
   }
 
-  /// Fills the table with services where nodes have proved their keys. The first four machines have eight services each,
-  /// the others seven.
+  /// Fills the table with services where nodes have proved their keys. The first four machines have eight services
+  /// each, the others seven.
   private func proven(_ stage: Stage) throws -> [Service] {
     let services = try filled(stage, hosts: 36)
     for service in services {

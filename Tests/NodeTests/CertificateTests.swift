@@ -13,7 +13,8 @@ import Testing
   }
 
   /// Opens one application session on each of three nodes. The application of the first node invites the applications
-  /// of the other two nodes, which accept. The applications on the nodes in `decidesOnMembers` decide about each admission.
+  /// of the other two nodes, which accept. The applications on the nodes in `decidesOnMembers` decide about each
+  /// admission.
   private func meet(_ row: Row, decidesOnMembers: [Int], rules: SessionRules = SessionRules()) throws -> [SessionHandle]
   {
     let sessions = try (0..<3).map { number in

@@ -29,23 +29,8 @@ private final class Links {
 
   init() throws {
     loop = try EventLoop()
-    let identity = try NodeIdentity.loadOrCreate(directory: scratch.path)
-    let trust = TrustKeeper(
-      identity, try TrustStore(StateDirectory(scratch.path)), policy: .open, anchors: TrustAnchors(), operators: [],
-      clock: { (TrustTime.releaseSeconds + 1000, true) })
-    let point = identity.publicPoint
-    let settings = NodeSettings(
-      id: identity.id, epoch: 1, point: (0..<65).map { point[$0] }, name: try DisplayName(([97] as [UInt8]).span.bytes),
-      serviceType: Array("chat".utf8), info: [], relays: true, bypass: true, encryption: .none)
-    node = Node(settings, try MbedCryptography(identity), journal: .none, now: loop.now)
-    var configuration = Configuration()
-    configuration.ip.isEnabled = false
-    configuration.bluetooth.isEnabled = false
-    configuration.wifiDirect.isEnabled = false
-    let faults = FaultReports(.none, now: { .zero }) { _, _ in }
-    let contacts = ContactRecorder(loop, node, trust)
-    radios = Radios(loop, configuration, node, trust, .none, faults, contacts)
-    manager = LinkManager(loop, node, trust, .none, contacts, radios) { [count] in count.ends += 1 }
+    let links = try BareLinks(loop, in: scratch.path) { [count] in count.ends += 1 }
+    (node, radios, manager) = (links.node, links.radios, links.manager)
     radios.start()
   }
 

@@ -138,23 +138,8 @@ private final class End {
 
   init() throws {
     loop = try EventLoop()
-    trust = TrustKeeper(
-      try NodeIdentity.loadOrCreate(directory: scratch.path), try TrustStore(StateDirectory(scratch.path)),
-      policy: .open, anchors: TrustAnchors(), operators: [], clock: { (TrustTime.releaseSeconds + 1000, true) })
-    let point = trust.identity.publicPoint
-    let settings = NodeSettings(
-      id: trust.identity.id, epoch: 1, point: (0..<65).map { point[$0] },
-      name: try DisplayName(([97] as [UInt8]).span.bytes), serviceType: Array("chat".utf8), info: [], relays: true,
-      bypass: true, encryption: .none)
-    node = Node(settings, try MbedCryptography(trust.identity), journal: .none, now: loop.now)
-    var configuration = Configuration()
-    configuration.ip.isEnabled = false
-    configuration.bluetooth.isEnabled = false
-    configuration.wifiDirect.isEnabled = false
-    let faults = FaultReports(.none, now: { .zero }) { _, _ in }
-    let contacts = ContactRecorder(loop, node, trust)
-    radios = Radios(loop, configuration, node, trust, .none, faults, contacts)
-    manager = LinkManager(loop, node, trust, ring.journal, contacts, radios) {}
+    let links = try BareLinks(loop, in: scratch.path, ring.journal) {}
+    (trust, node, radios, manager) = (links.trust, links.node, links.radios, links.manager)
   }
 
   /// Connects this end with another end, which dials, and lets both ends complete their handshake.

@@ -1,5 +1,6 @@
 import Bearer
 import Channel
+import Configuration
 import FileSupport
 import Frame
 import Identity
@@ -10,6 +11,7 @@ import Reactor
 import SecureTransport
 import Status
 import Testing
+import Trust
 
 @testable import Relay
 
@@ -65,6 +67,39 @@ final class FakeIO: LinkIO {
   }
 }
 
+/// A node that has this identity and relays.
+func makeNode(_ identity: NodeIdentity, now: Instant) throws -> Node {
+  let point = identity.publicPoint
+  let settings = NodeSettings(
+    id: identity.id, epoch: 1, point: (0..<65).map { point[$0] }, name: try DisplayName(([97] as [UInt8]).span.bytes),
+    serviceType: Array("chat".utf8), info: [], relays: true, bypass: true, encryption: .none)
+  return Node(settings, try MbedCryptography(identity), journal: .none, now: now)
+}
+
+/// The node, the links and the trust of a daemon without radios, which accepts every key. Its state is in a directory.
+struct BareLinks {
+  let trust: TrustKeeper
+  let node: Node
+  let radios: Radios
+  let manager: LinkManager
+
+  init(_ loop: EventLoop, in directory: String, _ journal: Journal = .none, linkEnded: @escaping () -> Void) throws {
+    let identity = try NodeIdentity.loadOrCreate(directory: directory)
+    trust = TrustKeeper(
+      identity, try TrustStore(StateDirectory(directory)), policy: .open, anchors: TrustAnchors(), operators: [],
+      clock: { (TrustTime.releaseSeconds + 1000, true) })
+    node = try makeNode(identity, now: loop.now)
+    var configuration = Configuration()
+    configuration.ip.isEnabled = false
+    configuration.bluetooth.isEnabled = false
+    configuration.wifiDirect.isEnabled = false
+    let faults = FaultReports(.none, now: { .zero }) { _, _ in }
+    let contacts = ContactRecorder(loop, node, trust)
+    radios = Radios(loop, configuration, node, trust, .none, faults, contacts)
+    manager = LinkManager(loop, node, trust, journal, contacts, radios, ended: linkEnded)
+  }
+}
+
 /// A box with a node, and a driver for the box's only stream.
 final class Box: LinkDriverDelegate {
   let identity: NodeIdentity
@@ -83,11 +118,7 @@ final class Box: LinkDriverDelegate {
   {
     identity = try makeIdentity()
     credentials = TLSCredentials(identity)
-    let point = identity.publicPoint
-    let settings = NodeSettings(
-      id: identity.id, epoch: 1, point: (0..<65).map { point[$0] }, name: try DisplayName(([97] as [UInt8]).span.bytes),
-      serviceType: Array("chat".utf8), info: [], relays: true, bypass: true, encryption: .none)
-    node = Node(settings, try MbedCryptography(identity), journal: .none, now: io.now)
+    node = try makeNode(identity, now: io.now)
     let handoff = StreamHandoff(
       descriptor: -1, bearer: bearer, isInbound: isInbound, token: isInbound ? 0 : 7, unitBytesMax: unitBytesMax,
       interfaceIndex: 0, remote: .ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0201, port: 5, scope: 0)))

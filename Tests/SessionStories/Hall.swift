@@ -302,6 +302,19 @@ final class Hall {
     return nil
   }
 
+  /// An invitation from station `station` to endpoint 1, for a session that no station is in. The number differs for
+  /// each invitation of a station.
+  func invitation(
+    from station: Int, _ number: UInt32, seconds: UInt16, memberCount: UInt8 = 1, rules: SessionRules = SessionRules()
+  ) -> InviteMessage {
+    let point = stations[station].cryptography.identity.point
+    let origin = SessionOrigin(
+      founder: stations[station].address, point: PublicPoint(InlineArray { point[$0] }),
+      nonce: SessionID(high: UInt64(station), low: UInt64(number)), rules: rules)
+    return InviteMessage(
+      number: number, seconds: seconds, from: 1, to: 1, memberCount: memberCount, origin: origin, context: [])
+  }
+
   /// Station `from` invites station `to` into `session`. Station `to` accepts into its session `into`. Returns the
   /// outcome at `from`.
   @discardableResult

@@ -17,12 +17,7 @@ import Testing
 
   private func invite(_ hall: Hall, from station: Int, _ number: UInt32, _ rules: SessionRules = SessionRules()) throws
   {
-    let point = hall.stations[station].cryptography.identity.point
-    let origin = SessionOrigin(
-      founder: hall.stations[station].address, point: PublicPoint(InlineArray { point[$0] }),
-      nonce: SessionID(high: UInt64(station), low: UInt64(number)), rules: rules)
-    let message = InviteMessage(
-      number: number, seconds: 30, from: 1, to: 1, memberCount: 1, origin: origin, context: [])
+    let message = hall.invitation(from: station, number, seconds: 30, rules: rules)
     try hall.stations[0].sessions.receive(
       SessionKind.invite.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
   }

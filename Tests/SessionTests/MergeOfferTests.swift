@@ -25,12 +25,7 @@ import Testing
   }
 
   private func invite(from station: Int, _ number: UInt32) throws {
-    let point = hall.stations[station].cryptography.identity.point
-    let origin = SessionOrigin(
-      founder: hall.stations[station].address, point: PublicPoint(InlineArray { point[$0] }),
-      nonce: SessionID(high: UInt64(station), low: UInt64(number)), rules: SessionRules())
-    let message = InviteMessage(
-      number: number, seconds: 3_600, from: 1, to: 1, memberCount: 2, origin: origin, context: [])
+    let message = hall.invitation(from: station, number, seconds: 3_600, memberCount: 2)
     try sessions.receive(
       SessionKind.invite.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
   }

@@ -29,12 +29,7 @@ private final class Invited {
   /// Lets `station` invite station 0. The invitation is valid for an hour.
   func invite(_ station: Int) throws {
     lastNumber += 1
-    let point = hall.stations[station].cryptography.identity.point
-    let origin = SessionOrigin(
-      founder: hall.stations[station].address, point: PublicPoint(InlineArray { point[$0] }),
-      nonce: SessionID(high: UInt64(station), low: UInt64(lastNumber)), rules: SessionRules())
-    let message = InviteMessage(
-      number: lastNumber, seconds: 3_600, from: 1, to: 1, memberCount: 1, origin: origin, context: [])
+    let message = hall.invitation(from: station, lastNumber, seconds: 3_600)
     try sessions.receive(
       SessionKind.invite.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
     while sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) != nil {}

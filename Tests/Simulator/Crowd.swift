@@ -1,7 +1,7 @@
 import Primitives
 
-/// First messages of all leaves of a crowded Bluetooth room to all others, all sent at once: each pair needs a handshake
-/// of several round trips, and its leaves are connected only in turns.
+/// First messages of all leaves of a crowded Bluetooth room to all others, all sent at once: each pair needs a
+/// handshake of several round trips, and its leaves are connected only in turns.
 public struct Crowd {
   public let leaves: Int
   /// The connections of each radio.
@@ -10,8 +10,8 @@ public struct Crowd {
   public let sent: Int
   public let delivered: Int
   public let failed: Int
-  /// The milliseconds until half and nine tenths of the messages were delivered, nil if they were not, and until the last
-  /// message was delivered or failed.
+  /// The milliseconds until half and nine tenths of the messages were delivered, nil if they were not, and until the
+  /// last message was delivered or failed.
   public let half: UInt64?
   public let nineTenths: UInt64?
   public let all: UInt64

@@ -13,6 +13,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINES_MAX = 500
+# The formatter breaks code at this column, and leaves comments as they are.
+COLUMNS_MAX = 120
 # Applications copy the Python client, so it is one file.
 LINES_MAX_OF = {"Examples/python/causeway.py": 750}
 
@@ -61,6 +63,8 @@ def check_text(path, lines):
         if path.suffix in SOURCE_SUFFIXES:
             if "\t" in line and path.relative_to(ROOT).parts[0] in ("Sources", "Tests"):
                 report(path, number, "tab: indent by spaces")
+            if path.suffix == ".swift" and len(line) > COLUMNS_MAX and line.lstrip().startswith("//"):
+                report(path, number, f"a comment beyond {COLUMNS_MAX} columns")
             if UNFINISHED.search(line):
                 report(path, number, "a note of unfinished work: finish it, or describe it in the papers")
         if line != line.rstrip():

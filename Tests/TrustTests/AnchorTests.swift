@@ -337,6 +337,14 @@ struct AnchorTests {
     #expect(anchors.faults.first?.text.contains("more than 64 files") == true)
   }
 
+  @Test func `an unreadable file excludes also a node whose own certificate is an anchor`() throws {
+    try scratch.certificate("lone", extensions: Scratch.node)
+    try scratch.write("anchors/lone.pem", try text("lone.pem"))
+    #expect(try verdict(["lone.pem"]) == .trusted)
+    try scratch.write("anchors/README", "The anchors of the fleet.\n")
+    #expect(try verdict(["lone.pem"]) == .refused(.revocationUnknown))
+  }
+
   @Test func `a directory that cannot be read completely is a fault`() throws {
     let stream = try #require(opendir(scratch.file("anchors")))
     defer { closedir(stream) }

@@ -65,9 +65,9 @@ extension Sessions {
     endOutgoing(.cancelled, telling: .cancelled, now) { $0.isCrossed && $0.to == asked.from && $0.from == asked.to }
   }
 
-  /// Whether the application can leave its own session and join the inviter's with a ticket, without a merge. No other address was ever in that session, and
-  /// the session has sent no invitation. The session's unanswered auto-join invitations are ignored if the inviter has
-  /// members or a lower address.
+  /// Whether the application can leave its own session and join the inviter's with a ticket, without a merge. No other
+  /// address was ever in that session, and the session has sent no invitation. The session's unanswered auto-join
+  /// invitations are ignored if the inviter has members or a lower address.
   private func mayJoin(_ session: LocalSession, _ asked: IncomingInvitation) -> Bool {
     guard session.isAlone, !session.table.contains(asked.session) else { return false }
     let givesWay = asked.memberCount > 1 || asked.from < session.address

@@ -1,7 +1,7 @@
 import Primitives
 
-/// Auto-join of all sessions: a session invites the addresses that its application gathers (adds by `gather`), and accepts
-/// their invitations without asking. `AutoJoin` contains the rules.
+/// Auto-join of all sessions: a session invites the addresses that its application gathers (adds by `gather`), and
+/// accepts their invitations without asking. `AutoJoin` contains the rules.
 extension Sessions {
   /// Adds an address to the auto-join of the session. If the application at the address has added this session's
   /// address too, each end accepts the other end's invitation without asking. Auto-join of the address ends when the

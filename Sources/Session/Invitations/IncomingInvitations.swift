@@ -179,8 +179,8 @@ struct IncomingInvitations {
     if let index = index(handle) { all[index].isWelcomed = true }
   }
 
-  /// Ends an invitation. If there is an `answer`, the inviter is sent it. Returns the invitation as it was, nil if it is
-  /// unknown or has ended already.
+  /// Ends an invitation. If there is an `answer`, the inviter is sent it. Returns the invitation as it was, nil if it
+  /// is unknown or has ended already.
   mutating func end(
     _ handle: InvitationHandle, _ outcome: InvitationOutcome, answering answer: InvitationAnswer?,
     explanation: [UInt8], _ now: Instant

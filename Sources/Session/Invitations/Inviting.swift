@@ -284,8 +284,8 @@ extension Sessions {
     return nil
   }
 
-  /// A message of the inviter. It is encoded only when it can be sent: a table is up to 64 KiB, and one node that
-  /// reads nothing may be asked about at each output.
+  /// A message of the inviter, which is encoded only when it can be sent. A welcome contains a table of up to 64 KiB,
+  /// and `nextInvitationOutput` examines a message again at each output while the invitee's channel is full.
   private enum InviterMessage {
     case invite(InviteMessage)
     case welcome(WelcomeMessage)

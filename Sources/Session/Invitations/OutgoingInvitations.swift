@@ -69,8 +69,8 @@ struct OutgoingInvitations {
 
   // MARK: Places
 
-  /// Whether there is a slot for one more invitation to a node, and the invitation to evict for it. An application's own
-  /// invitation is not evicted, because the application can cancel it. An accepted invitation can be evicted after
+  /// Whether there is a slot for one more invitation to a node, and the invitation to evict for it. An application's
+  /// own invitation is not evicted, because the application can cancel it. An accepted invitation can be evicted after
   /// `SessionLimits.giveWayTime`: the inviting application may be what keeps the invitee from becoming a member.
   func place(
     for owner: SessionOwner, to node: NodeID, _ now: Instant
@@ -114,8 +114,8 @@ struct OutgoingInvitations {
     if let index = index(handle) { all[index].isCrossed = true }
   }
 
-  /// Schedules the welcome of an invitee that has accepted. `admission` is this node's half of the invitee's ticket; nil
-  /// if the sessions were merged.
+  /// Schedules the welcome of an invitee that has accepted. `admission` is this node's half of the invitee's ticket;
+  /// nil if the sessions were merged.
   mutating func welcome(_ handle: InvitationHandle, _ admission: WelcomeMessage.Admission?, _ now: Instant) {
     guard let index = index(handle) else { return }
     all[index].phase = .welcoming(admission)
@@ -123,8 +123,8 @@ struct OutgoingInvitations {
     all[index].dueAt = now
   }
 
-  /// Ends an invitation. If there is a `reason`, the invitee is notified of it. Returns the invitation as it was, nil if
-  /// it is unknown or has ended already.
+  /// Ends an invitation. If there is a `reason`, the invitee is notified of it. Returns the invitation as it was, nil
+  /// if it is unknown or has ended already.
   mutating func end(
     _ handle: InvitationHandle, _ outcome: InvitationOutcome, telling reason: EndMessage.Reason?, _ now: Instant
   ) -> OutgoingInvitation? {

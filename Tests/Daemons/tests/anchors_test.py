@@ -184,13 +184,17 @@ class AnchorsTest(DaemonsTest):
         wait("the good one is linked again", lambda: box.neighbours() == ["good"], 40)
         self.assertNotIn("trust", self.faults(box))
 
-    def test_a_reload_applies_a_list_beside_a_file_that_is_not_understood(self):
+    def box_with_two_members(self):
+        """Start a box, and the members good and bad that are linked with it. Then write a list that revokes bad."""
         box = self.box()
-        good, bad = self.member("good", box), self.member("bad", box)
-        for daemon in (box, good, bad):
+        for daemon in (box, self.member("good", box), self.member("bad", box)):
             daemon.start()
         wait("both are linked", lambda: box.neighbours() == ["bad", "good"])
         self.list("plain", ["bad"])
+        return box
+
+    def test_a_reload_applies_a_list_beside_a_file_that_is_not_understood(self):
+        box = self.box_with_two_members()
         with open(self.path("anchors/README"), "w") as file:
             file.write("The lists of the fleet.\n")
         code, out, err = box.run("reload")
@@ -205,12 +209,7 @@ class AnchorsTest(DaemonsTest):
         wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"), 40)
 
     def test_a_reload_with_an_error_in_the_configuration_applies_a_new_list_nevertheless(self):
-        box = self.box()
-        good, bad = self.member("good", box), self.member("bad", box)
-        for daemon in (box, good, bad):
-            daemon.start()
-        wait("both are linked", lambda: box.neighbours() == ["bad", "good"])
-        self.list("plain", ["bad"])
+        box = self.box_with_two_members()
         with open(box.config, "a") as file:
             file.write("[journal]\nlevel = loud\n")
         code, out, err = box.run("reload", "--socket", box.directory + "/run/control.sock")

@@ -33,8 +33,8 @@ public typealias FuzzTarget = (name: String, take: (UnsafeRawBufferPointer) -> V
       })
   }
 #else
-  /// Runs every target on each input of its corpus folder, and ends the program. The first argument is the folder of all
-  /// corpora. With `-v` as the second argument, the program prints each input before its run, so that the last line
+  /// Runs every target on each input of its corpus folder, and ends the program. The first argument is the folder of
+  /// all corpora. With `-v` as the second argument, the program prints each input before its run, so that the last line
   /// names the input that ended the program.
   public func runTargets(_ targets: [FuzzTarget]) -> Never {
     let arguments = CommandLine.arguments
