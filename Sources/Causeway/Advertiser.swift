@@ -15,21 +15,21 @@ public final class Advertiser: AsyncSequence, Sendable {
   private let lease: Lease
   private let number: UInt32
   private let type: String
-  private let inside: AdvertiserInside
+  private let core: AdvertiserCore
 
-  init(_ lease: Lease, _ number: UInt32, _ type: String, _ inside: AdvertiserInside, _ address: Address) {
+  init(_ lease: Lease, _ number: UInt32, _ type: String, _ core: AdvertiserCore, _ address: Address) {
     self.lease = lease
     self.address = address
     self.number = number
     self.type = type
-    self.inside = inside
+    self.core = core
   }
 
   deinit { close() }
 
   public func makeAsyncIterator() -> Events<Invitation>.Iterator {
     // The closure holds this object, so that the service stays advertised during iteration.
-    Events { await self.inside.mailbox.next() }.makeAsyncIterator()
+    Events { await self.core.mailbox.next() }.makeAsyncIterator()
   }
 
   /// Replaces the discovery info. The limits are those of `Node.advertise`.
@@ -39,16 +39,16 @@ public final class Advertiser: AsyncSequence, Sendable {
 
   /// Withdraws the service. Sessions and accepted invitations are not affected.
   public func close() {
-    guard inside.isOpen.close() else { return }
+    guard core.isOpen.close() else { return }
     // The application can still answer an invitation that it has received, so the events that end invitations are still
     // needed.
     lease.connection.write(.close(number), lease.connection.number())
-    inside.mailbox.end(.success(()))
-    inside.forgetIfIdle(lease.connection)
+    core.mailbox.end(.success(()))
+    core.forgetIfIdle(lease.connection)
   }
 }
 
-final class AdvertiserInside: EventHandler {
+final class AdvertiserCore: EventHandler {
   let mailbox = Mailbox(Invitations())
   let isOpen = Latch()
   private let number: UInt32

@@ -9,36 +9,36 @@ public final class Browser: AsyncSequence, Sendable {
 
   private let lease: Lease
   private let number: UInt32
-  private let inside: BrowserInside
+  private let core: BrowserCore
 
-  init(_ lease: Lease, _ number: UInt32, _ inside: BrowserInside) {
+  init(_ lease: Lease, _ number: UInt32, _ core: BrowserCore) {
     self.lease = lease
     self.number = number
-    self.inside = inside
+    self.core = core
   }
 
   deinit { close() }
 
   /// The services in reach now, ordered by address.
-  public var services: [Service] { inside.mailbox.read { $0.services } }
+  public var services: [Service] { core.mailbox.read { $0.services } }
 
   public func makeAsyncIterator() -> Events<Sighting>.Iterator {
     // The closure keeps the browser alive during iteration.
-    Events { await self.inside.mailbox.next() }.makeAsyncIterator()
+    Events { await self.core.mailbox.next() }.makeAsyncIterator()
   }
 
   var connectionEnded: Promise<CausewayError> { lease.connection.ended }
 
   /// Ends the browse. The sequence ends after the events that are already queued.
   public func close() {
-    guard inside.isOpen.close() else { return }
+    guard core.isOpen.close() else { return }
     lease.connection.forget(number)
     lease.connection.write(.close(number), lease.connection.number())
-    inside.mailbox.end(.success(()))
+    core.mailbox.end(.success(()))
   }
 }
 
-final class BrowserInside: EventHandler {
+final class BrowserCore: EventHandler {
   let mailbox = Mailbox(Sightings())
   let isOpen = Latch()
 

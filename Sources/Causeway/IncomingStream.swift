@@ -41,17 +41,17 @@ public final class OfferedStream: Sendable {
   /// is nil.
   func open(keeping session: Session?) async throws(CausewayError) -> IncomingStream {
     guard isOpen.close() else { throw Self.over }
-    let own = connection.number(), inside = StreamInput(own)
+    let own = connection.number(), core = StreamInput(own)
     do {
       try await connection.make(
-        .take(stream: number, isWanted: true, limit: UInt64(Limits.streamWindowBytes)), own, for: inside,
+        .take(stream: number, isWanted: true, limit: UInt64(Limits.streamWindowBytes)), own, for: core,
         undo: .reset(stream: own))
     } catch {
       // A cancelled task may not have sent the request, so the stream is refused explicitly.
       sayNo()
       throw error
     }
-    return IncomingStream(connection, session, own, sender, name, inside)
+    return IncomingStream(connection, session, own, sender, name, core)
   }
 
   /// Refuses the stream. The call has no effect on a stream that has ended.
@@ -101,18 +101,18 @@ public final class IncomingStream: AsyncSequence, Sendable {
   /// The session that this stream keeps open.
   private let session: Session?
   private let number: UInt32
-  private let inside: StreamInput
+  private let core: StreamInput
 
   init(
     _ connection: Connection, _ session: Session?, _ number: UInt32, _ sender: Member, _ name: String,
-    _ inside: StreamInput
+    _ core: StreamInput
   ) {
     self.connection = connection
     self.session = session
     self.number = number
     self.sender = sender
     self.name = name
-    self.inside = inside
+    self.core = core
   }
 
   deinit { reset() }
@@ -121,7 +121,7 @@ public final class IncomingStream: AsyncSequence, Sendable {
     // The closure keeps the stream alive during iteration.
     Events<[UInt8]> {
       // A cancelled task must not mistake a prefix for the complete stream.
-      let bytes = await self.inside.mailbox.next(ifCancelled: .failure(.cancelled))
+      let bytes = await self.core.mailbox.next(ifCancelled: .failure(.cancelled))
       self.grant()
       return bytes
     }.makeAsyncIterator()
@@ -134,15 +134,15 @@ public final class IncomingStream: AsyncSequence, Sendable {
   /// Resets the stream. `isPostponed` reports to the writer that another stream took the slot, so the writer can try
   /// again.
   func reset(isPostponed: Bool) {
-    guard inside.isOpen.close() else { return }
-    inside.mailbox.end(StreamInput.result(isPostponed ? .noPlace : .cut))
+    guard core.isOpen.close() else { return }
+    core.mailbox.end(StreamInput.result(isPostponed ? .noPlace : .cut))
     connection.forget(number)
     connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
   /// Permits the writer to send as many further bytes as the application has read.
   private func grant() {
-    guard inside.isOpen.isOpen, let limit = inside.mailbox.change({ $0.grant() }) else { return }
+    guard core.isOpen.isOpen, let limit = core.mailbox.change({ $0.grant() }) else { return }
     connection.write(.streamWindow(stream: number, limit: limit), 0)
   }
 }

@@ -46,7 +46,7 @@ final class IncomingTransferTask: Sendable {
   }
 
   /// The state that the application sees; a placeholder until the offer has arrived.
-  var inside: TransferCore { asked.now ?? TransferCore(byteCount: 0, fileCount: 0) }
+  var core: TransferCore { asked.now ?? TransferCore(byteCount: 0, fileCount: 0) }
 
   func start(_ offered: OfferedStream) {
     running.withLock { $0 = Task { await run(offered) } }
@@ -126,10 +126,10 @@ final class IncomingTransferTask: Sendable {
 
   /// Sets the state to `moving`, and starts a task that waits until the application cancels the transfer.
   private func watch() {
-    let inside = inside
-    inside.notify { $0.state = .moving }
+    let core = core
+    core.change { $0.state = .moving }
     Task {
-      guard let word = await inside.cancelled.value() else { return }
+      guard let word = await core.cancelled.value() else { return }
       let step = await onThread { self.work.withLock { $0.cancel(Array(word.utf8)) } }
       await conclude(step)
     }
@@ -185,7 +185,7 @@ final class IncomingTransferTask: Sendable {
         }
       }
       connection.incoming.leave(self)
-      inside.notify { $0.state = .away }
+      core.change { $0.state = .away }
       let again = await within(Limits.returnMax) { await self.comesAgain() }
       guard let again else {
         return fail(
@@ -220,7 +220,7 @@ final class IncomingTransferTask: Sendable {
       }
       group.addTask {
         // During this wait, only a cancellation by the application ends the transfer.
-        _ = await self.inside.ended.value()
+        _ = await self.core.ended.value()
         return nil
       }
       defer { group.cancelAll() }
@@ -246,13 +246,13 @@ final class IncomingTransferTask: Sendable {
       while let bytes = try await pieces.next() {
         connection.incoming.moved(self)
         let step = await onThread { self.work.withLock { $0.receive(bytes) } }
-        if let outcome = try await notify(step, answer) {
+        if let outcome = try await report(step, answer) {
           await farewell(answer)
           return .outcome(outcome)
         }
       }
       let step = await onThread { self.work.withLock { $0.finished() } }
-      let outcome = try await notify(step, answer)
+      let outcome = try await report(step, answer)
       await farewell(answer)
       return outcome.map { .outcome($0) } ?? .broken(.cancelled)
     } catch {
@@ -262,7 +262,7 @@ final class IncomingTransferTask: Sendable {
 
   /// Sends the records that a step has produced, and publishes the progress. Returns the outcome if the step was the
   /// transfer's last step.
-  private func notify(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError)
+  private func report(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError)
     -> ReceiverOutcome?
   {
     do throws(CausewayError) {
@@ -283,7 +283,7 @@ final class IncomingTransferTask: Sendable {
         isAccepted: receiver.isAccepted, isComplete: receiver.isComplete
       )
     }
-    inside.notify { progress in
+    core.change { progress in
       if known.isAccepted { progress.state = .moving }
       progress.bytesDone = known.done
       progress.bytesHeld = known.held
@@ -356,9 +356,9 @@ final class IncomingTransferTask: Sendable {
     connection.incoming.leave(self)
     stop()
     work.withLock { $0.close() }
-    let inside = inside
-    inside.end(result)
-    inside.cancel("")
+    let core = core
+    core.end(result)
+    core.cancel("")
     kept.withLock { $0 = nil }
   }
 }

@@ -20,7 +20,7 @@ extension Session {
     try await connection.ask(.gather(session: number))
     let service = try await node.advertise(type, info: info)
     defer { service.close() }
-    if let end = await inside.ended.value(), let error = end { throw error }
+    if let end = await core.ended.value(), let error = end { throw error }
   }
 
   /// Removes a member from the session, for all members. Only the application that founded the session is allowed to do

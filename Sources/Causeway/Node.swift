@@ -65,9 +65,9 @@ public final class Node: Sendable {
   ///   `full` beyond 8 browses of a connection.
   public func browse(_ type: String) async throws(CausewayError) -> Browser {
     try Syntax.serviceType(type)
-    let inside = BrowserInside(), number = lease.connection.number()
-    try await lease.connection.make(.browse(type: type), number, for: inside, undo: .close(number))
-    return Browser(lease, number, inside)
+    let core = BrowserCore(), number = lease.connection.number()
+    try await lease.connection.make(.browse(type: type), number, for: core, undo: .close(number))
+    return Browser(lease, number, core)
   }
 
   /// Advertises a service, so that other applications can find and invite this application.
@@ -80,10 +80,10 @@ public final class Node: Sendable {
   ///   `full` beyond 8 services of a connection, or beyond the user's share of all services.
   public func advertise(_ type: String, info: [String: String] = [:]) async throws(CausewayError) -> Advertiser {
     try Syntax.serviceType(type)
-    let pairs = try Syntax.pairs(info), number = lease.connection.number(), inside = AdvertiserInside(number)
+    let pairs = try Syntax.pairs(info), number = lease.connection.number(), core = AdvertiserCore(number)
     let answer = try await lease.connection.make(
-      .advertise(type: type, pairs: pairs), number, for: inside, undo: .close(number))
-    return Advertiser(lease, number, type, inside, try address(answer))
+      .advertise(type: type, pairs: pairs), number, for: core, undo: .close(number))
+    return Advertiser(lease, number, type, core, try address(answer))
   }
 
   /// Opens a session whose only member is this application. Other applications join by an invitation that this
@@ -103,10 +103,10 @@ public final class Node: Sendable {
     guard (2...64).contains(rules.membersMax) else {
       throw CausewayError(.invalid, "the limit of members of a session is 2 to 64")
     }
-    let number = lease.connection.number(), inside = SessionCore(number)
+    let number = lease.connection.number(), core = SessionCore(number)
     let answer = try await lease.connection.make(
-      .open(type: type, rules, decides: decides), number, for: inside, undo: .leave(session: number, farewell: ""))
-    return Session(self, number, type, inside, try address(answer))
+      .open(type: type, rules, decides: decides), number, for: core, undo: .leave(session: number, farewell: ""))
+    return Session(self, number, type, core, try address(answer))
   }
 
   /// The address that the daemon assigned to a service or session. See docs/local-api.md, event 128.

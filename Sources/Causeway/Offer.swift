@@ -52,7 +52,7 @@ public final class Offer: Sendable {
   ///   received into this directory; `ended` if the offer was answered or has ended.
   public func accept(into directory: String, bytesMax: UInt64 = .max) async throws(CausewayError) -> Transfer {
     try await run.accept(directory, bytesMax, record)
-    return Transfer(from.address, run.inside)
+    return Transfer(from.address, run.core)
   }
 
   /// Declines the offer. The call has no effect on an offer that has ended.

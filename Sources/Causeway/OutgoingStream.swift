@@ -28,10 +28,10 @@ extension Connection {
   func openStream(
     _ name: String, to member: Address, in session: UInt32, keeping kept: Session?
   ) async throws(CausewayError) -> OutgoingStream {
-    let number = number(), inside = StreamOutput(number)
+    let number = number(), core = StreamOutput(number)
     try await make(
-      .stream(session: session, member, name: name), number, for: inside, undo: .reset(stream: number))
-    return OutgoingStream(self, kept, number, member, name, inside)
+      .stream(session: session, member, name: name), number, for: core, undo: .reset(stream: number))
+    return OutgoingStream(self, kept, number, member, name, core)
   }
 }
 
@@ -47,25 +47,25 @@ public final class OutgoingStream: Sendable {
   /// The session that this stream keeps open.
   private let session: Session?
   private let number: UInt32
-  let inside: StreamOutput
+  let core: StreamOutput
   /// Serializes writes, so that the bytes of one write stay together.
   private let turn = Gate(1)
 
   init(
     _ connection: Connection, _ session: Session?, _ number: UInt32, _ member: Address, _ name: String,
-    _ inside: StreamOutput
+    _ core: StreamOutput
   ) {
     self.connection = connection
     self.session = session
     self.number = number
     self.member = member
     self.name = name
-    self.inside = inside
+    self.core = core
   }
 
   deinit {
     // The daemon completes a finished stream even after this object is released.
-    if inside.isFinished { connection.forget(number) } else { reset() }
+    if core.isFinished { connection.forget(number) } else { reset() }
   }
 
   /// Writes bytes. The call suspends while the path and the reader have no room for more bytes, and returns when all
@@ -80,7 +80,7 @@ public final class OutgoingStream: Sendable {
     var rest = bytes[...]
     while !rest.isEmpty {
       guard !Task.isCancelled, await connection.room() else { throw cancelled(in: rest, of: bytes) }
-      switch try inside.reserve(min(rest.count, Limits.streamBytesMax)) {
+      switch try core.reserve(min(rest.count, Limits.streamBytesMax)) {
       case .bytes(let count):
         connection.write(.write(stream: number, Array(rest.prefix(count))), 0)
         rest = rest.dropFirst(count)
@@ -105,7 +105,7 @@ public final class OutgoingStream: Sendable {
   public func finish() async throws(CausewayError) {
     guard await turn.enter() else { throw .cancelled }
     defer { turn.leave() }
-    if inside.finish() {
+    if core.finish() {
       do {
         try await connection.ask(.finish(stream: number))
       } catch {
@@ -122,14 +122,14 @@ public final class OutgoingStream: Sendable {
   /// Resets the stream. `isPostponed` reports to the member that another stream took the slot, so the member can try
   /// again.
   func reset(isPostponed: Bool) {
-    guard inside.close(.success(isPostponed ? .noPlace : .cut)) else { return }
+    guard core.close(.success(isPostponed ? .noPlace : .cut)) else { return }
     connection.forget(number)
     connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
   /// Waits until the stream has ended, and returns how the stream ended.
   public func ended() async throws(CausewayError) -> StreamEnd {
-    guard let end = await inside.ended.value() else { throw .cancelled }
+    guard let end = await core.ended.value() else { throw .cancelled }
     return try end.get()
   }
 }

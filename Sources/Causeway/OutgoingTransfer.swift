@@ -25,7 +25,7 @@ extension Session {
   public func offer(
     _ paths: [String], to member: Address, spool: String? = nil
   ) async throws(CausewayError) -> Transfer {
-    guard inside.isConnected(member) else { throw CausewayError(.outOfReach, "the member is not connected") }
+    guard core.isConnected(member) else { throw CausewayError(.outOfReach, "the member is not connected") }
     let isWanted = Wanted()
     let found = await withTaskCancellationHandler {
       await onThread {
@@ -40,7 +40,7 @@ extension Session {
     if Task.isCancelled { throw .cancelled }
     let run = OutgoingTransferTask(self, member, paths, source)
     run.start()
-    return Transfer(member, run.inside)
+    return Transfer(member, run.core)
   }
 }
 
@@ -61,7 +61,7 @@ final class OutgoingTransferTask: Sendable {
     case broken(CausewayError)
   }
 
-  let inside: TransferCore
+  let core: TransferCore
   private let session: Session
   private let member: Address
   private let paths: [String]
@@ -75,18 +75,18 @@ final class OutgoingTransferTask: Sendable {
     self.paths = paths
     manifest = source.manifest
     work = Mutex(OutgoingWork(source))
-    inside = TransferCore(byteCount: manifest.byteCount, fileCount: manifest.files.count)
+    core = TransferCore(byteCount: manifest.byteCount, fileCount: manifest.files.count)
   }
 
   func start() {
     let running = Task { await run() }
     Task {
       // The end of the transfer also fulfils `cancelled`, so this task always ends.
-      guard let word = await inside.cancelled.value() else { return }
+      guard let word = await core.cancelled.value() else { return }
       work.withLock { $0.cancel(Array(word.utf8)) }
       news.notify()
       // A member that does not read must not delay the cancellation.
-      _ = await within(Limits.farewellMax) { await self.inside.ended.value().map { _ in true } }
+      _ = await within(Limits.farewellMax) { await self.core.ended.value().map { _ in true } }
       running.cancel()
     }
   }
@@ -100,7 +100,7 @@ final class OutgoingTransferTask: Sendable {
       case .outcome(let outcome): return end(result(outcome))
       case .broken(let broken): error = broken
       }
-      if inside.cancelled.now != nil || Task.isCancelled { return end(.failure(Self.cancelledHere)) }
+      if core.cancelled.now != nil || Task.isCancelled { return end(.failure(Self.cancelledHere)) }
       let pause: UInt64
       if error.reason == .stream(.refused) {
         let elapsed = (ContinuousClock.now - began) / .milliseconds(1)
@@ -117,20 +117,20 @@ final class OutgoingTransferTask: Sendable {
         guard Self.isBreak(error), case .retry(let next) = policy.pathFailed(bytesSent: sent) else {
           return end(.failure(error))
         }
-        inside.notify { $0.state = .away }
+        core.change { $0.state = .away }
         pause = next
       }
       let isBack = await within(Limits.returnMax) {
         try? await Task.sleep(for: .milliseconds(pause))
-        return await self.session.inside.returned(self.member)
+        return await self.session.core.returned(self.member)
       }
       guard let isBack else {
         return end(
           .failure(
-            inside.cancelled.now != nil
+            core.cancelled.now != nil
               ? Self.cancelledHere : CausewayError(.timedOut, "the member did not return within an hour")))
       }
-      guard isBack else { return end(.failure(session.inside.ended.now.flatMap { $0 } ?? Self.sessionEnded)) }
+      guard isBack else { return end(.failure(session.core.ended.now.flatMap { $0 } ?? Self.sessionEnded)) }
     }
   }
 
@@ -145,14 +145,14 @@ final class OutgoingTransferTask: Sendable {
 
   private func end(_ result: Result<[String], CausewayError>) {
     work.withLock { $0.close() }
-    inside.end(result)
-    inside.cancel("")
+    core.end(result)
+    core.cancel("")
   }
 
   // MARK: An attempt
 
   private func attempt() async -> End {
-    let name = UInt64.random(in: .min ... .max), resources = session.inside.resources
+    let name = UInt64.random(in: .min ... .max), resources = session.core.resources
     let answer = resources.expect(name, from: member)
     defer { resources.forget(name) }
     do throws(CausewayError) {
@@ -160,13 +160,13 @@ final class OutgoingTransferTask: Sendable {
         ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: name).text, to: member,
         in: session.number, keeping: session)
       work.withLock { $0.start() }
-      inside.notify { $0.state = .offered }
+      core.change { $0.state = .offered }
       return await withTaskGroup(of: End?.self) { group in
         group.addTask { await self.receive(answer) }
         group.addTask { await self.write(stream) }
         group.addTask {
           // A refused stream must end the attempt even if there is nothing to write.
-          guard let end = await stream.inside.ended.value() else { return nil }
+          guard let end = await stream.core.ended.value() else { return nil }
           switch end {
           case .success(let end): return end.error.map { .broken($0) }
           case .failure(let error): return .broken(error)
@@ -226,7 +226,7 @@ final class OutgoingTransferTask: Sendable {
     let deadline = ContinuousClock.now + .seconds(Int64(TransferLimits.offerSeconds) + 30)
     while true {
       let step = await onThread { self.work.withLock { $0.step() } }
-      notify()
+      reportProgress()
       do throws(CausewayError) {
         if !step.bytes.isEmpty { try await stream.write(step.bytes) }
       } catch {
@@ -254,7 +254,7 @@ final class OutgoingTransferTask: Sendable {
     }
   }
 
-  private func notify() {
+  private func reportProgress() {
     let known = work.withLock { work in
       let sender = work.sender
       return (
@@ -262,7 +262,7 @@ final class OutgoingTransferTask: Sendable {
         files: sender.filesDone
       )
     }
-    inside.notify { progress in
+    core.change { progress in
       if known.isAccepted { progress.state = .moving }
       progress.bytesDone = known.done
       progress.bytesHeld = known.held

@@ -11,20 +11,20 @@ public final class Session: Sendable {
   public let address: Address
   let node: Node
   let number: UInt32
-  let inside: SessionCore
+  let core: SessionCore
   var connection: Connection { node.lease.connection }
 
-  init(_ node: Node, _ number: UInt32, _ type: String, _ inside: SessionCore, _ address: Address) {
+  init(_ node: Node, _ number: UInt32, _ type: String, _ core: SessionCore, _ address: Address) {
     self.node = node
     self.address = address
     self.number = number
     self.type = type
-    self.inside = inside
+    self.core = core
     grant()
   }
 
   deinit {
-    if inside.isOpen.close() {
+    if core.isOpen.close() {
       connection.write(.leave(session: number, farewell: ""), connection.number())
       connection.forget(number)
     }
@@ -34,11 +34,11 @@ public final class Session: Sendable {
 
   /// The session id, as 32 hexadecimal digits. All members see the same id. The value is nil until the daemon reports
   /// the id. The id can change when the session joins or merges with another session.
-  public var id: String? { inside.mailbox.read { $0.id } }
+  public var id: String? { core.mailbox.read { $0.id } }
 
   /// The other members, ordered by address. Members that left the session are not included.
   public var members: [Member] {
-    inside.mailbox.read { $0.members.values.sorted { $0.address < $1.address } }
+    core.mailbox.read { $0.members.values.sorted { $0.address < $1.address } }
   }
 
   /// The events of the session. Each event is delivered once.
@@ -48,7 +48,7 @@ public final class Session: Sendable {
   /// only the latest state is delivered. At most 32 offered streams wait; further streams are refused.
   public var events: Events<SessionEvent> {
     Events {
-      let event = await self.inside.mailbox.next()
+      let event = await self.core.mailbox.next()
       self.grant()
       if case .success(.stream(let stream)?) = event { stream.hold(self) }
       if case .success(.offer(let offer)?) = event { offer.run.hold(self) }
@@ -58,7 +58,7 @@ public final class Session: Sendable {
 
   /// Permits the daemon to send as many further bytes of messages as the application has read.
   private func grant() {
-    guard let limit = inside.mailbox.change({ $0.grant() }) else { return }
+    guard let limit = core.mailbox.change({ $0.grant() }) else { return }
     connection.write(.window(session: number, limit: limit), 0)
   }
 
@@ -124,7 +124,7 @@ public final class Session: Sendable {
   /// - Parameter farewell: sent to the members; at most 63 bytes.
   public func leave(_ farewell: String = "") async throws(CausewayError) {
     try Syntax.name(farewell, "a farewell", Limits.nameBytesMax)
-    guard inside.isOpen.close() else { return }
+    guard core.isOpen.close() else { return }
     do {
       try await connection.ask(.leave(session: number, farewell: farewell))
     } catch {
@@ -160,7 +160,7 @@ public final class Session: Sendable {
     }
     if members?.isEmpty == true { return [:] }
     let request = Request.send(session: number, mode, to: members ?? [], bytes)
-    let wanted = mode == .unreliable ? 1 : members?.count ?? inside.mailbox.read { $0.connectedCount }
+    let wanted = mode == .unreliable ? 1 : members?.count ?? core.mailbox.read { $0.connectedCount }
     do {
       return try await send(request, wanted)
     } catch {
@@ -184,7 +184,7 @@ public final class Session: Sendable {
   ///   twice. Also the errors of `send`.
   public func deliver(_ bytes: [UInt8], to member: Address, _ mode: Mode = .reliable) async throws(CausewayError) {
     while true {
-      let news = inside.news
+      let news = core.news
       switch try await send(bytes, to: [member], mode)[member] {
       case .delivered, nil: return
       case .failed: throw CausewayError(.outOfReach, "the member went out of reach; it may have the message")

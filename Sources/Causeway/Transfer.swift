@@ -40,19 +40,19 @@ public final class Transfer: Sendable {
 
   /// The member at the other end of the transfer.
   public let member: Address
-  let inside: TransferCore
+  let core: TransferCore
 
-  init(_ member: Address, _ inside: TransferCore) {
+  init(_ member: Address, _ core: TransferCore) {
     self.member = member
-    self.inside = inside
+    self.core = core
   }
 
-  deinit { inside.cancel("") }
+  deinit { core.cancel("") }
 
   /// The progress of the transfer after each change. An application that reads late receives only the latest value. The
   /// sequence ends with the transfer and throws no error.
   public var progress: Events<Progress> {
-    Events { await self.inside.progress.next() }
+    Events { await self.core.progress.next() }
   }
 
   /// Waits until the transfer ends. Cancelling the waiting task cancels the transfer.
@@ -64,8 +64,8 @@ public final class Transfer: Sendable {
   ///   the end that cancelled; `busy`; `ended`; `daemonEnded`; `stream` if the member does not support offers of files
   ///   or violated the protocol.
   public func finish() async throws(CausewayError) -> [String] {
-    guard let end = await inside.ended.value() else {
-      inside.cancel("")
+    guard let end = await core.ended.value() else {
+      core.cancel("")
       throw .cancelled
     }
     return try end.get()
@@ -76,7 +76,7 @@ public final class Transfer: Sendable {
   /// The receiver keeps the received bytes for 24 hours; a repeated offer resumes after these bytes.
   ///
   /// - Parameter explanation: shown to the member's user; cut after 200 bytes.
-  public func cancel(_ explanation: String = "") { inside.cancel(explanation) }
+  public func cancel(_ explanation: String = "") { core.cancel(explanation) }
 }
 
 /// The state of a transfer that is the same for the sender's and the receiver's side.
@@ -92,10 +92,10 @@ final class TransferCore: Sendable {
 
   func cancel(_ explanation: String) { cancelled.fulfil(explanation) }
 
-  func notify(_ body: (inout Transfer.Progress) -> Void) { progress.change { $0.change(body) } }
+  func change(_ body: (inout Transfer.Progress) -> Void) { progress.change { $0.change(body) } }
 
   func end(_ result: Result<[String], CausewayError>) {
-    notify { $0.state = .ended }
+    change { $0.state = .ended }
     progress.end(.success(()))
     ended.fulfil(result)
   }

@@ -104,7 +104,7 @@ func `a reader is notified that its stream did not finish`(code: UInt8, end: Str
   // The end of a session also ends the streams of the session.
   bench.daemon.tell(streamPacket(bench.number, 78, one))
   bench.tell(135, bench.number) { $0.put([2, 0, 0, 0, 0, 0]) }
-  try await bench.waitUntil { !bench.session.inside.isOpen.isOpen }
+  try await bench.waitUntil { !bench.session.core.isOpen.isOpen }
   #expect(try await events.next() == .ended(.full))
   #expect(bench.daemon.count(14) == 0)
 }

@@ -289,6 +289,8 @@ ROWS = [
         "isRelayed ? Limits.neighbourFramesMax / 8 : 0", "0", "LinkTests"),
     Row("an evicted node is unknown until its renewal", "Sources/Node/Flooding.swift",
         "if links.indices.contains(link) { linksWithoutRoom |= 1 << UInt64(link) }", "_ = link", "NodeTests"),
+    Row("the request for a refused node ends with the link that delivered the node", "Sources/Node/LinkFlooding.swift",
+        "if let other { linksWithoutRoom |= 1 << UInt64(other) }", "_ = other", "NodeTests"),
     Row("sessions wait for their pause on a resumed link", "Sources/Node/Parking.swift",
         "      association.protection.seal?.routeFound()\n", "", "NodeTests"),
     Row("a handshake times out while its link is parked", "Sources/Node/Sealing.swift",

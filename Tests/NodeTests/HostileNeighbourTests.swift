@@ -301,6 +301,19 @@ private struct FullTable {
   #expect(asked(bench, on: table.second) == [])
 }
 
+@Test func `a node that found no slot is requested from another neighbour after the link closed`() {
+  let table = FullTable()
+  let bench = table.bench
+  bench.receive(bench.topology(30, [31]), on: table.second)
+  bench.handle(.linkClosed(table.second))
+  bench.pass(.seconds(1))
+  #expect(bench.sent(.request, on: table.first).isEmpty)
+  let last = table.nodes.count - 1
+  bench.receive(table.topology((last - 1) / 4, sequence: 2, without: last), on: table.first)
+  bench.pass(.milliseconds(200))
+  #expect(asked(bench, on: table.first) == [])
+}
+
 @Test func `an evicted node is requested when a slot is free`() {
   let table = FullTable()
   let bench = table.bench

@@ -47,6 +47,16 @@ class ProcessTest(DaemonsTest):
         self.assertIn("no wpa_supplicant", box.log())
         self.lives(box)
 
+    def test_an_abort_is_recorded_before_the_daemon_ends(self):
+        box = self.start(self.noisy(), stderr=subprocess.PIPE)
+        box.process.send_signal(signal.SIGABRT)
+        _, told = box.process.communicate(timeout=10)
+        self.assertEqual(box.process.returncode, -signal.SIGABRT)
+        text = "aborted by a library, or by the watchdog of systemd (SIGABRT)"
+        self.assertIn(f"causeway: panic: {text}", told.decode())
+        self.start(box)
+        self.assertIn(text, box.log())
+
     def test_a_standard_error_that_nobody_reads_is_not_waited_for(self):
         box = self.noisy()
         reader, writer = os.pipe()
