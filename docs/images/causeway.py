@@ -9,21 +9,21 @@ INK, PALE, EDGE, LINE, SEAL, SEALED = "#1b2631", "#eef2f6", "#5d6d7e", "#85929e"
 
 # name: left, top, width, height, lines of text
 SHAPES = {
-    "phone": (20, 113, 110, 74, ["phone"]),
+    "Raspberry Pi": (20, 113, 130, 74, ["Raspberry Pi"]),
     "laptop": (750, 33, 110, 74, ["laptop"]),
     "desktop": (750, 193, 110, 74, ["desktop"]),
     "box": (345, 83, 190, 134, ["Causeway box", "relays sealed frames", "that it cannot read"]),
 }
 # from, to, height at the box, bearer, whether the sealed frame of the example takes this link
 LINKS = [
-    ("phone", "box", 150, "Bluetooth LE", True),
+    ("Raspberry Pi", "box", 150, "Bluetooth LE", True),
     ("box", "laptop", 115, "Wi-Fi Direct", False),
     ("box", "desktop", 185, "Ethernet", True),
 ]
-# left, width, lines of text, whether the part is sealed: the parts of a frame on its way from the phone to the desktop
+# left, width, lines of text, whether the part is sealed: the parts of a frame on its way from the Raspberry Pi to the desktop
 FRAME = [
     (150, 250, ["source, destination, length", "the box reads them"], False),
-    (400, 330, ["payload", "only the phone and the desktop read it"], True),
+    (400, 330, ["payload", "only the Raspberry Pi and the desktop read it"], True),
 ]
 
 
@@ -60,7 +60,7 @@ def link(start, end, height, bearer, is_sealed):
 
 def picture():
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif">',
-           "<title>A phone on Bluetooth, a laptop on Wi-Fi Direct and a desktop on Ethernet communicate through a Causeway box.</title>"]
+           "<title>A Raspberry Pi on Bluetooth, a laptop on Wi-Fi Direct and a desktop on Ethernet communicate through a Causeway box.</title>"]
     out += [link(*each) for each in LINKS]
     for left, top, width, height, lines in SHAPES.values():
         out += [rectangle(left, top, width, height, PALE, EDGE), text(left + width / 2, top + height / 2, lines, 16)]
