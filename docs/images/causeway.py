@@ -23,7 +23,7 @@ LINKS = [
 # left, width, lines of text, whether the part is sealed: the parts of a frame on its way from the Raspberry Pi to the desktop
 FRAME = [
     (150, 250, ["source, destination, length", "the box reads them"], False),
-    (400, 330, ["payload", "only the Raspberry Pi and the desktop read it"], True),
+    (400, 330, ["payload", "only the two ends can read it"], True),
 ]
 
 
