@@ -42,7 +42,7 @@ public enum CaptureFormat {
     span.append(passage.isSent ? 1 : 0)
     span.append(UInt8(truncatingIfNeeded: passage.slot))
     span.append(passage.bearer.rawValue)
-    span.append(passage.isBesideTLS ? 1 : 0)
+    span.append(passage.isOutsideTLS ? 1 : 0)
     for _ in 0..<3 { span.append(0) }
     span.append(bigEndian: passage.neighbour.high)
     let begun = recordHeaderBytes + passageBytes

@@ -180,8 +180,8 @@ final class LaneReceiver {
     if readPosition == completeEnd { _ = findMessages() }
     let gain = limit - advertisedLimit
     // The other end may have reached the end of the receive window with an incomplete message. So when little is left,
-    // a gain of a sixteenth of the window is advertised. The smallest ring has a sixteenth left beside a message of the
-    // maximum length.
+    // a gain of a sixteenth of the window is advertised. The smallest ring has a sixteenth left while it holds a
+    // message of the maximum length.
     let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < window / 4
     if gain >= window / 2 || (isNarrow && gain >= window / 16) { acknowledgementDue = true }
   }

@@ -9,15 +9,15 @@ public struct FramePassage: Equatable, Sendable {
   public var bearer: BearerKind
   /// Whether the frame was sent on the link; if false, the frame was received.
   public var isSent: Bool
-  /// Whether the frame travels beside the link's TLS records instead of inside them.
-  public var isBesideTLS: Bool
+  /// Whether the frame travels outside the link's TLS records instead of inside them.
+  public var isOutsideTLS: Bool
 
-  public init(slot: Int, neighbour: NodeID, bearer: BearerKind, isSent: Bool, isBesideTLS: Bool) {
+  public init(slot: Int, neighbour: NodeID, bearer: BearerKind, isSent: Bool, isOutsideTLS: Bool) {
     self.slot = slot
     self.neighbour = neighbour
     self.bearer = bearer
     self.isSent = isSent
-    self.isBesideTLS = isBesideTLS
+    self.isOutsideTLS = isOutsideTLS
   }
 }
 

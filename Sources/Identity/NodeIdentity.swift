@@ -9,7 +9,7 @@ import Primitives
 /// the key's own certificate. The key defines the node, so a box with a copied card has the same identity as the
 /// original. A self-signed certificate adds nothing to the key, and is generated again from the key if it is missing.
 /// `importing` installs a chain that an operator's authority issued. Alternatively, the chain is in the file `node.crt`
-/// beside the key.
+/// in the directory of the key.
 public final class NodeIdentity {
   /// The node id: the first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo.
   public let id: NodeID

@@ -3,7 +3,7 @@ import Primitives
 
 /// Separates the two kinds of unit on a link's byte stream by their first byte (the technique of RFC 7983). The first
 /// byte is 20–23 for a TLS record (RFC 8446, section 5.1) and 0x81 for a sealed frame. A sealed frame is encrypted end
-/// to end, and travels beside the TLS records.
+/// to end, and travels outside the TLS records.
 ///
 /// The demultiplexer works incrementally: `next` accepts input that is split anywhere, and returns the kind and the
 /// number of the first bytes. The caller passes the bytes after this piece to the next call. No bytes are stored, so a

@@ -235,7 +235,7 @@ public final class Node {
   ) {
     guard isOpen(slot) else { return }
     links[slot].noteReceived(header.count + payload.count, now: now)
-    if let tap { show(header, payload, slot, isSent: false, isBesideTLS: true, to: tap) }
+    if let tap { show(header, payload, slot, isSent: false, isOutsideTLS: true, to: tap) }
     do throws(FrameError) {
       let checked = try FrameHeader(header.bytes)
       // Only end-to-end encrypted frames travel outside TLS, and those are always routed.

@@ -25,7 +25,7 @@ public struct NodeSettings {
   public var info: [[UInt8]]
   /// Whether the node forwards for others.
   public var relays: Bool
-  /// Whether sealed frames may travel beside TLS.
+  /// Whether sealed frames may travel outside TLS.
   public var bypass: Bool
   /// The maximum of concurrent links with a stream, 1 to `Limits.linksMax`.
   public var linksMax: Int

@@ -188,8 +188,8 @@ struct Parking {
     if isCallFailed { turns[slot].failures = min(turns[slot].failures + 1, Self.failuresMax) }
   }
 
-  /// Records that the link is up again, beside the links in `connected`. Frames from those in `waiting` are queued for
-  /// the neighbour.
+  /// Records that the link is up again. The links in `connected` are up as well. Frames from those in `waiting` are
+  /// queued for the neighbour.
   mutating func resumed(_ slot: Int, connected: UInt64, waiting: UInt64) {
     if waiting & ~turns[slot].met == 0 { turns[slot].met = 0 }
     turns[slot].met |= connected

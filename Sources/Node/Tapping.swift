@@ -7,7 +7,7 @@ extension Node {
   /// Passes a complete frame that arrived inside TLS to `tap`.
   func show(received frame: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
     let (header, payload) = parts(of: frame)
-    show(header, payload, slot, isSent: false, isBesideTLS: false, to: tap)
+    show(header, payload, slot, isSent: false, isOutsideTLS: false, to: tap)
   }
 
   /// Passes consecutive frames that are about to enter the stream to `tap`.
@@ -18,17 +18,17 @@ extension Node {
       let rest = UnsafeRawBufferPointer(rebasing: frames[offset...])
       let count = FrameHeader.frameByteCount(of: rest.bytes)
       let (header, payload) = parts(of: UnsafeRawBufferPointer(rebasing: rest[..<count]))
-      show(header, payload, slot, isSent: true, isBesideTLS: isBypassed && FrameHeader.isSealed(rest.bytes), to: tap)
+      show(header, payload, slot, isSent: true, isOutsideTLS: isBypassed && FrameHeader.isSealed(rest.bytes), to: tap)
       offset += count
     }
   }
 
   func show(
-    _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, _ slot: Int, isSent: Bool, isBesideTLS: Bool,
+    _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, _ slot: Int, isSent: Bool, isOutsideTLS: Bool,
     to tap: any FrameTap
   ) {
     let passage = FramePassage(
-      slot: slot, neighbour: links[slot].peer, bearer: links[slot].bearer, isSent: isSent, isBesideTLS: isBesideTLS)
+      slot: slot, neighbour: links[slot].peer, bearer: links[slot].bearer, isSent: isSent, isOutsideTLS: isOutsideTLS)
     tap.passed(passage, header, payload)
   }
 

@@ -1,8 +1,8 @@
 import CMbedTLS
 import Link
 
-/// The bypass of one stream. A bypass carries sealed frames, which are encrypted end to end, beside TLS. The bypass has
-/// the keys, the link sequence numbers of both directions, and the frame that is being received.
+/// The bypass of one stream. A bypass carries sealed frames, which are encrypted end to end, outside TLS. The bypass
+/// has the keys, the link sequence numbers of both directions, and the frame that is being received.
 final class Bypass {
   /// The TLS exporter label (RFC 5705 and RFC 8446, section 7.5), without context.
   static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v2"

@@ -4,8 +4,9 @@ import Identity
 import Link
 import Primitives
 
-/// Mutual TLS over any byte stream, with sealed frames beside TLS. A sealed frame is encrypted end to end, so TLS would
-/// add no protection. Sans-IO: `receive` handles received bytes; `outgoing` and `consume` provide the bytes to send.
+/// Mutual TLS over any byte stream, with sealed frames outside TLS. A sealed frame is encrypted end to end, so TLS
+/// would add no protection. Sans-IO: `receive` handles received bytes; `outgoing` and `consume` provide the bytes to
+/// send.
 ///
 /// After every call the caller must check `state` and send `outgoing`, even after the stream has ended, because
 /// `outgoing` may contain an alert. The caller also limits the time of a handshake. A server can refuse a client whose
@@ -54,7 +55,7 @@ public final class SecureStream {
   public private(set) var peer = NodeID.none
   /// The peer's public key as an uncompressed point; zeros until the peer has presented it.
   public var peerPoint: InlineArray<65, UInt8> { buffers.pointee.peerPoint }
-  /// Whether sealed frames may pass beside TLS, after `allowBypass`.
+  /// Whether sealed frames may pass outside TLS, after `allowBypass`.
   public var isBypassAllowed: Bool { bypass != nil }
 
   let tls: UnsafeMutablePointer<mbedtls_ssl_context>
@@ -142,7 +143,7 @@ public final class SecureStream {
     return taken
   }
 
-  /// Queues one sealed frame beside the TLS records. `header` is the 48-byte frame header with the length of `payload`
+  /// Queues one sealed frame outside the TLS records. `header` is the 48-byte frame header with the length of `payload`
   /// (1…16640 bytes). The call requires `allowBypass`. `writeSealed` returns false and queues nothing while `outgoing`
   /// has `outgoingLimitMax` bytes or more, and after the stream has ended.
   public func writeSealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {

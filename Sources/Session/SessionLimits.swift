@@ -107,7 +107,8 @@ public enum SessionLimits {
   public static let messageBytesWithoutRecords = 256
   /// The bytes of a table whose decoding and sorting are charged as one signature check.
   public static let tableBytesPerCheck = 16_384
-  /// The number of examined records that is charged as one signature check, beside the checks of their signatures.
+  /// The number of examined records that is charged as one signature check. The checks of their
+  /// signatures are charged separately.
   public static let looksPerCheck = 64
   /// The number of signature checks that take as long as making one signature.
   public static let checksPerSignature = 2
@@ -160,8 +161,8 @@ public enum SessionLimits {
   /// The maximum data bytes of one unreliable message. A message of this size fits one sealed frame over every bearer
   /// (`Limits.framePayloadBytesFloor`). So a message that fits one path fits every path.
   public static let unreliableBytesMax = 1_900
-  /// The memory that a message uses beside its data while waiting for its application, in bytes. The sender of a
-  /// message needs credit for these bytes too.
+  /// The memory that a message uses in addition to its data while it waits for its application, in bytes. The sender
+  /// of a message needs credit for these bytes too.
   public static let messageOverheadBytes = 192
   /// The size of the share pool, in bytes: memory for waiting messages that is divided among the members of all
   /// sessions of a node. The overhead of messages is included.

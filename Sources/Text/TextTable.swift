@@ -6,7 +6,7 @@
 public struct TextTable {
   /// The minimum width of a truncated column, in characters.
   private static let cutWidthMin = 8
-  /// The minimum width of the last column when it is printed beside the other columns, in characters.
+  /// The minimum width of the last column when it is printed on the line of the other columns, in characters.
   private static let lastWidthMin = 20
   /// The indentation of the last cell when it is printed below its row, in characters.
   private static let indentation = 4

@@ -3,7 +3,7 @@
 [ARCHITECTURE...]
 
 The firmware runs under QEMU's user mode, which counts its instructions. Two independent peers link with the firmware
-over the loopback interface. One peer sends sealed frames beside TLS to the other, one or several in a write, and waits
+over the loopback interface. One peer sends sealed frames outside TLS to the other, one or several in a write, and waits
 until all have arrived. So the work is the same in each round. The result is the median of the rounds. More than 5 %
 above the budget (budget.json) is a failure. With --write the results become the budget.
 
@@ -85,7 +85,7 @@ class Flow:
         wait("a frame arrives", lambda: self.pass_on(self.units(16, 1), 1, 0.2))
 
     def units(self, size, frames):
-        """Make sealed frames for the second peer, in the form in which they are sent beside TLS records."""
+        """Make sealed frames for the second peer, in the form in which they are sent outside TLS records."""
         payload, units, stream = os.urandom(size), b"", self.sender.stream
         for _ in range(frames):
             self.number += 1

@@ -141,7 +141,7 @@ class Mosquitto(System):
 
 
 class Causeway(System):
-    """The box. Sealed frames beside TLS and sealed frames inside TLS are measured on the same process."""
+    """The box. Sealed frames outside TLS and sealed frames inside TLS are measured on the same process."""
 
     protocol = "causeway"
 

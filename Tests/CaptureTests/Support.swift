@@ -8,7 +8,7 @@ let aliceID = NodeID(high: 0xA11C_E000_0000_0001, low: 1)
 let bobID = NodeID(high: 0xB0B0_0000_0000_0002, low: 2)
 
 let toBob = FramePassage(
-  slot: 3, neighbour: bobID, bearer: .bluetoothLE, isSent: true, isBesideTLS: true)
+  slot: 3, neighbour: bobID, bearer: .bluetoothLE, isSent: true, isOutsideTLS: true)
 let headerBytes = [UInt8](0x81...0xB0)
 
 /// A queue, and the client that receives its packets.

@@ -7,7 +7,7 @@ import Reactor
 import Testing
 
 private let toBob = FramePassage(
-  slot: 3, neighbour: bobID, bearer: .bluetoothLE, isSent: true, isBesideTLS: true)
+  slot: 3, neighbour: bobID, bearer: .bluetoothLE, isSent: true, isOutsideTLS: true)
 private let headerBytes = [UInt8](0x81...0xB0)
 
 /// Captures of frames through a control server that each test creates.

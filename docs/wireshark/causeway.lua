@@ -4,7 +4,7 @@
 -- Wireshark and tshark load no Lua scripts when root runs them, and say nothing of it.
 --
 -- A record begins with 16 bytes that the box adds:
---   0 version (1) | 1 direction (0 received, 1 sent) | 2 link | 3 bearer | 4 flags (bit 0: beside TLS) | 5–7 zero
+--   0 version (1) | 1 direction (0 received, 1 sent) | 2 link | 3 bearer | 4 flags (bit 0: outside TLS) | 5–7 zero
 --   8–15 the first 8 bytes of the neighbour's id
 -- The frame follows: 48 bytes of header, and the payload if it was captured.
 

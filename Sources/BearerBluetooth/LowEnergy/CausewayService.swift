@@ -4,8 +4,8 @@ import Primitives
 ///
 /// The advertisement contains the flags (added by the kernel) and the service UUID: 3 + 18 of 31 bytes. With the UUID
 /// there, an app that is in the background of a phone finds this node. The node's hint (the first 8 bytes of its id)
-/// does not fit beside the UUID. So the scan response carries the hint as 128-bit service data. The response has 26 of
-/// 31 bytes, or 27 for a node that does not forward for others.
+/// does not fit into the same packet as the UUID. So the scan response carries the hint as 128-bit service data. The
+/// response has 26 of 31 bytes, or 27 for a node that does not forward for others.
 enum CausewayService {
   /// 8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001 in wire order: least significant byte first.
   static let uuid: [UInt8] = [

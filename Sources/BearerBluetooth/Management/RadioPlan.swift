@@ -12,10 +12,10 @@ import Primitives
 ///   advertises during dials, so the box then rests only after the second failure in a row.
 /// - While every link slot is in use, the box neither advertises nor scans.
 /// - Each scan lasts 10.24 s, and a pause follows. The pause doubles while scans find no new peer.
-/// - An inquiry searches for peers with Bluetooth classic. An inquiry never runs beside a scan, because it occupies the
-///   air time that a scan leaves free. No inquiry runs while Bluetooth carries much traffic. The pauses between
-///   inquiries grow. The lengths of these pauses are random, because two nodes that inquire at the same time do not
-///   find each other.
+/// - An inquiry searches for peers with Bluetooth classic. An inquiry never runs at the same time as a scan, because it
+///   occupies the air time that a scan leaves free. No inquiry runs while Bluetooth carries much traffic. The pauses
+///   between inquiries grow. The lengths of these pauses are random, because two nodes that inquire at the same time do
+///   not find each other.
 /// - While Wi-Fi is loaded (carries much traffic), Bluetooth uses less air time, because Bluetooth and Wi-Fi may share
 ///   an antenna. A running scan ends, later scans are short, and the pauses before scans and dials are long.
 ///   Advertising continues, because it needs little air time.
