@@ -277,7 +277,10 @@ class FirstStart(unittest.TestCase):
                               stderr=subprocess.STDOUT, timeout=30,
                               env={**os.environ, "PATH": f"{self.path / 'bin'}:{os.environ['PATH']}", "STAND": str(self.path)})
         self.assertEqual(done.returncode, code, done.stdout)
-        self.assertEqual(self.keys.read_text() if self.keys.exists() else "", "" if (self.path / "broken").exists() else "a key\n")
+        if (self.boot / "authorized_keys").exists() and not (self.path / "broken").exists():
+            self.assertEqual(self.keys.read_text(), "a key\n")
+        else:
+            self.assertFalse(self.keys.exists())
         return done.stdout
 
     def installed(self):
@@ -304,6 +307,19 @@ class FirstStart(unittest.TestCase):
                 self.assertEqual((self.start(0), self.installed()), ("", "mine\n"))
                 for path in (self.boot / "causeway.conf", self.configuration, self.leds):
                     path.unlink()
+
+    def test_a_key_with_a_wrong_name_is_reported_and_stops_nothing(self):
+        for name in ("authorized_keys.txt", "Authorised-Keys", "id_ed25519.pub"):
+            with self.subTest(name):
+                (self.boot / "authorized_keys").rename(self.boot / name)
+                self.assertEqual(self.start(0), f"causeway: nobody can log in: the first partition has “{name}” and no authorized_keys; "
+                                 "rename the file\n")
+                (self.boot / name).rename(self.boot / "authorized_keys")
+        self.assertEqual(self.start(0), "")
+        (self.boot / "authorized_keys").rename(self.boot / "authorized_keys.txt")
+        self.assertEqual(subprocess.run(["/bin/sh", self.path / "start"], capture_output=True, stdin=subprocess.DEVNULL,
+                                        env={**os.environ, "PATH": f"{self.path / 'bin'}:{os.environ['PATH']}", "STAND": str(self.path)}).stderr, b"",
+                         "a card that has its key needs none on the first partition")
 
     def test_a_wrong_name_on_a_card_that_has_its_configuration_stops_nothing(self):
         self.start(0)
