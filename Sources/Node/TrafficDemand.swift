@@ -24,7 +24,7 @@ struct TrafficDemand {
   }
 
   private var places = FixedArray<8, Place>(repeating: Place())
-  /// When the window ends, or `.never` if no window is open.
+  /// The time when the window of measurement ends, or `.never` if none is open.
   private(set) var windowEnd = Instant.never
 
   func contains(_ hint: UInt64) -> Bool {

@@ -34,7 +34,7 @@ import Testing
     return dial
   }
 
-  /// The next SDP request of the dial. Nil if there is none, empty if the dial closed the SDP channel.
+  /// The next SDP request of the dial. Nil if the dial has sent no request, empty if the dial closed the SDP channel.
   private func question() -> [UInt8]? {
     loop.turn(waitMilliseconds: 0)
     var buffer = [UInt8](repeating: 0, count: 672)

@@ -144,7 +144,7 @@ import Testing
     return 100
   }
 
-  @Test func `applications that connect as often as they may leave slots for each other`() throws {
+  @Test func `applications that connect at their maximum rate leave slots for each other`() throws {
     let counts = try (0..<31).map { try connectAll(UInt32($0)) }
     #expect(counts[..<4] == [17, 9, 5, 3] && counts.allSatisfy { $0 >= 1 })
     #expect(counts.reduce(0, +) <= SessionLimits.introductionsMax)

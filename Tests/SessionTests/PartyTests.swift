@@ -89,7 +89,7 @@ import Testing
     #expect(party.table(0)!.origins.count <= 2)
   }
 
-  @Test func `an application that invites an unaware session is invited by that session instead of merged`() {
+  @Test func `an application that invites a session that does not know it is invited back, not merged`() {
     let party = Party(stations: 20, each: 1)
     for number in party.guests.indices.reversed() {
       party.begin([number], hearing: Array(party.guests.indices[number...]))

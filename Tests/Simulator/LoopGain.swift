@@ -15,7 +15,7 @@ public struct LoopGain: Sendable {
   /// The first violation, or nil.
   public let violation: String?
 
-  /// The number of changes in the last span, in percent of that in the first span.
+  /// The number of cost changes in the last span, in percent of those in the first span.
   public var percent: Int { changes[changes.count - 1] * 100 / max(changes[0], 1) }
 
   public var line: String {
