@@ -77,12 +77,20 @@ extension Configuration {
       if mayBeAbsent && code == ENOENT {
         // A box without a file uses the defaults, which admit everyone. So a file that exists but cannot be reached
         // must not be treated as absent.
-        guard let link = unreachablePart(of: path) else { return nil }
-        throw ConfigurationError(
-          "\(path): \(link) is a dangling link; restore its target, or remove it to use the defaults")
+        if let link = unreachablePart(of: path) {
+          throw ConfigurationError(
+            "\(path): \(link) is a dangling link; restore its target, or remove it to use the defaults")
+        }
+        if let name = misnamed(path) {
+          throw ConfigurationError(
+            "there is “\(name)” and no \(path); rename the file, or remove it to use the defaults, which accept every node"
+          )
+        }
+        return nil
       }
       throw ConfigurationError(
-        "\(path): \(errorText(code)); name a readable file after --config", isDenied: code == EACCES)
+        "\(path): \(errorText(code)); \(code == EACCES ? "run this as root, or " : "")name a readable file after --config",
+        isDenied: code == EACCES)
     }
     defer { close(descriptor) }
     var status = stat()
@@ -114,6 +122,24 @@ extension Configuration {
       }
       if csystem_errno() != ENOENT { return part }
       bytes.removeLast(bytes.count - (bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0))
+    }
+    return nil
+  }
+
+  /// The path of a file that was probably meant to be the missing file `path`, in the same directory. Windows hides the
+  /// end of causeway.conf.txt. Names with a leading dot are those of editors.
+  private static func misnamed(_ path: String) -> String? {
+    let bytes = Array(path.utf8)
+    let directory = String(decoding: bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)], as: UTF8.self)
+    guard let stream = opendir(directory) else { return nil }
+    defer { closedir(stream) }
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+      let folded = name.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+      let isMeant =
+        folded.starts(with: "causeway.conf".utf8) || folded.elementsEqual("causeway.txt".utf8)
+        || folded.elementsEqual("causeway".utf8) || folded.suffix(5).elementsEqual(".conf".utf8)
+      if isMeant && name.first != UInt8(ascii: ".") { return "\(directory)/\(String(decoding: name, as: UTF8.self))" }
     }
     return nil
   }
@@ -172,7 +198,10 @@ private final class ConfigurationReader {
     }
     // A rejected secret is often the right secret with a typing error, so the message does not show the value.
     let shown = shown(line, keys).quoted(value, of: key)
-    return fail(line, "[\(section.string)] \(name.string): \(shown) is not accepted", accepted: "\(key.accepted)")
+    let hasComment = value.string.utf8.split(separator: UInt8(ascii: " ")).dropFirst().contains { $0.first == 0x23 }
+    return fail(
+      line, "[\(section.string)] \(name.string): \(shown) is not accepted",
+      accepted: "\(key.accepted)\(hasComment ? "; a comment needs a line of its own" : "")")
   }
 
   /// The rules for showing a line. If the parser's line number is not in the file, the rules consider the complete

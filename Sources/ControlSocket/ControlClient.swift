@@ -30,7 +30,8 @@ public final class ControlClient {
       case ENOENT, ECONNREFUSED:
         throw AccessError("no daemon answers at \(path); start “causeway run”, or name its socket by --socket")
       case EACCES:
-        throw AccessError("\(path): permission denied; run this as root or in the group that owns the socket")
+        throw AccessError(
+          "\(path): permission denied; run this as root or in the group that owns the socket", isDenied: true)
       default: throw AccessError("\(path): \(SystemError(code: code).text)")
       }
     }

@@ -40,7 +40,7 @@ public final class Doctor {
   /// Runs all checks. The findings are ordered from the basis upwards: board, radios, network, then trust and
   /// directories.
   public func examine() -> [Finding] {
-    var findings = [kernel(), memory(), memoryLimit(), power(), time(), randomness()].compactMap { $0 }
+    var findings = examineBoard()
     if configuration.bluetooth.isEnabled { findings += bluetooth() }
     if configuration.wifiDirect.isEnabled { findings += wifiDirect() }
     if configuration.mesh.isEnabled { findings += mesh() }
@@ -51,6 +51,11 @@ public final class Doctor {
         group(),
       ].compactMap { $0 } + trust() + directories()
     return findings
+  }
+
+  /// Runs the checks that do not depend on the configuration.
+  public func examineBoard() -> [Finding] {
+    [kernel(), memory(), memoryLimit(), power(), time(), randomness()].compactMap { $0 }
   }
 
   private func time() -> Finding {

@@ -88,7 +88,7 @@ public enum IdentityError: Error, Equatable {
     case .tooLarge(let path, let bytesMax):
       "\(path): larger than \(bytesMax) bytes, so not the expected file"
     case .notAFile(let path):
-      "\(path): not a regular file; name a file"
+      "\(path): not a regular file; put a file there, or remove it"
     case .unwritable(let path, let code):
       "\(path): \(errnoText(code)); the state directory must be writable and have space"
     case .keyOpenToOthers(let path, let mode):

@@ -72,8 +72,8 @@ public struct Liveness {
   }
 
   /// Records that bytes of a frame arrived. The bytes postpone the next ping, at most to twice `silenceMax`, because a
-  /// frame takes long on a slow link. These bytes do not count as the answer to a ping: a neighbour that never completes a
-  /// frame is not considered alive.
+  /// frame takes long on a slow link. These bytes do not count as the answer to a ping: a neighbour that never
+  /// completes a frame is not considered alive.
   mutating func arrived(now: Instant) { arrivedAt = now }
 
   mutating func pingSent(now: Instant) {

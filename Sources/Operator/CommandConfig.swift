@@ -1,6 +1,8 @@
+import CSystem
 import CommandLine
 import Configuration
 import ControlSocket
+import Doctor
 import Primitives
 import Text
 import Trust
@@ -24,6 +26,11 @@ private func configCheck(_ words: CommandWords) -> CInt {
     return nil
   }
   guard let configuration = loadConfiguration(path) else { return ExitCode.usage }
+  let isThere = path != nil || access(Configuration.defaultPath, F_OK) == 0
+  let denied = Doctor(configuration, isDaemonRunning: false).deniedFiles(
+    configuration: path == nil && isThere ? Configuration.defaultPath : nil)
+  for finding in denied { printError("\(finding.text); \(finding.remedy)") }
+  if !denied.isEmpty { return ExitCode.failed }
   if configuration.trust.policy == .authority {
     let anchors = TrustAnchors(directory: configuration.trust.anchors)
     for fault in anchors.faults { printError("\(fault.text); \(fault.effect)") }
@@ -36,6 +43,7 @@ private func configCheck(_ words: CommandWords) -> CInt {
     for text in anchors.unmatched { printError("note: \(text)") }
   }
   var text = TextBuilder()
+  if !isThere { text.add("no file \(Configuration.defaultPath), so the defaults apply, which accept every node\n") }
   text.add("valid; the box is “")
   text.add(untrusted: configuration.node.displayName.utf8)
   text.add("”\n")

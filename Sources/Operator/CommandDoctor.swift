@@ -37,25 +37,31 @@ public func commandDoctor(_ words: CommandWords) -> CInt {
 
 /// Runs all checks and returns their findings.
 func doctorFindings(_ options: ClientOptions) -> [Finding] {
+  let path = options.config ?? Configuration.defaultPath
   var findings: [Finding] = []
-  let configuration = read(options.config, &findings)
-  let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
-  return findings + Doctor(configuration, isDaemonRunning: isRunning).examine()
-}
-
-/// Reads the configuration. Returns the default configuration if there is no file, or if the file cannot be used.
-private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration {
   do throws(ConfigurationError) {
-    let configuration = try Configuration.load(path: path)
+    let configuration = try Configuration.load(path: options.config)
     for warning in configuration.warnings { findings.append(Finding("configuration", .note, warning)) }
-    let isThere = path != nil || access(Configuration.defaultPath, F_OK) == 0
-    findings.append(
-      Finding("configuration", .good, isThere ? path ?? Configuration.defaultPath : "no file: the defaults apply"))
-    return configuration
+    let isThere = options.config != nil || access(path, F_OK) == 0
+    let denied = Doctor(configuration, isDaemonRunning: false).deniedFiles(configuration: isThere ? path : nil)
+    if !isThere {
+      findings.append(Finding("configuration", .note, "no file \(path): the defaults apply, which accept every node"))
+    } else if denied.isEmpty {
+      findings.append(Finding("configuration", .good, path))
+    }
+    findings += denied
+    let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
+    return findings + Doctor(configuration, isDaemonRunning: isRunning).examine()
   } catch {
-    let remedy = error.isDenied ? "run this as root" : "correct it; the other checks use the defaults"
+    let defaults = Configuration()
+    let remedy =
+      error.isDenied
+      ? "run this as root; without it the checks of its settings are left out"
+      : "correct it; the other checks use the defaults"
     findings.append(Finding("configuration", error.isDenied ? .note : .wrong, error.text, remedy: remedy))
-    return Configuration()
+    let isRunning = askDaemon(options.socket ?? defaults.controlSocketPath, &findings)
+    let doctor = Doctor(defaults, isDaemonRunning: isRunning)
+    return findings + (error.isDenied ? doctor.examineBoard() : doctor.examine())
   }
 }
 
@@ -84,7 +90,9 @@ private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
     return true
   } catch {
     findings.append(
-      Finding("daemon", .wrong, error.text, remedy: "systemctl start causeway, then causeway log --since boot"))
+      error.isDenied
+        ? Finding("daemon", .note, error.text)
+        : Finding("daemon", .wrong, error.text, remedy: "systemctl start causeway, then causeway log --since boot"))
     return false
   }
 }

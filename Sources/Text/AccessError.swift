@@ -4,7 +4,13 @@ import CSystem
 public struct AccessError: Error {
   /// The error and the advice, in one line.
   public let text: String
-  public init(_ text: String) { self.text = text }
+  /// Whether this user lacks the permission.
+  public let isDenied: Bool
+
+  public init(_ text: String, isDenied: Bool = false) {
+    self.text = text
+    self.isDenied = isDenied
+  }
 
   /// The daemon's answer to a command is not what this version expects.
   public static let notUnderstood = AccessError(

@@ -50,12 +50,7 @@ extension TrustAnchors {
   }
 
   private func addDER(_ der: [UInt8], _ path: String) {
-    if add(certificate: der) { return }
-    if isCertificate(der) {
-      failCertificate(der, path)
-    } else {
-      add(list: der, path)
-    }
+    if isCertificate(der) { addCertificate(der, path) } else { add(list: der, path) }
   }
 
   private func addPEM(_ file: PEMFile, _ path: String) {
@@ -69,11 +64,7 @@ extension TrustAnchors {
         continue
       }
       guard let der = block.der else { fail(place, "not base64", .everybody); continue }
-      if isList {
-        add(list: der, place)
-      } else if !add(certificate: der) {
-        failCertificate(der, place)
-      }
+      if isList { add(list: der, place) } else { addCertificate(der, place) }
     }
     if file.blocks.isEmpty && file.faults.isEmpty {
       fail(
@@ -82,12 +73,20 @@ extension TrustAnchors {
     }
   }
 
-  /// Adds the fault for DER that is meant to be a certificate but is not usable.
-  private func failCertificate(_ der: [UInt8], _ place: String) {
-    if isCertificate(der) {
-      fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
-    } else {
+  /// Adds DER that is meant to be a certificate, or the reason why it cannot be an anchor.
+  private func addCertificate(_ der: [UInt8], _ place: String) {
+    guard isCertificate(der) else {
       fail(place, "not a complete certificate, despite its label; copy it again, or correct the label", .everybody)
+      return
+    }
+    switch add(certificate: der) {
+    case .anchor: break
+    case .leaf:
+      fail(
+        place,
+        "not an authority's certificate: no node is accepted by it; put the authority's certificate in its place",
+        .nobody)
+    case .unusable: fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
     }
   }
 
@@ -95,14 +94,17 @@ extension TrustAnchors {
     switch RevocationList.read(der) {
     case .list(let list): lists.append(list)
     case .refused(let reason, let issuer):
-      fail(
-        place, "an unusable revocation list: \(reason)", issuer.map { .issuer($0) } ?? .everybody)
+      fail(place, "an unusable revocation list: \(reason)", issuer.map { .issuer($0) } ?? .everybody)
+    case .unreadable:
+      fail(place, "neither a complete certificate nor a complete CRL; copy it again, or remove it", .everybody)
     }
   }
 
-  /// Whether `der` is exactly one complete certificate, usable or not. The first field of a certificate is the version,
-  /// `[0]`, and no revocation list has such a field. So ignoring `der` cannot mean that a revocation list is ignored.
+  /// Whether `der` is exactly one complete certificate, usable or not. The first field of a certificate of version 2 or
+  /// 3 is the version, `[0]`, and no revocation list has such a field. So ignoring `der` cannot mean that a revocation
+  /// list is ignored.
   private func isCertificate(_ der: [UInt8]) -> Bool {
+    if Self.use(of: der) != .unusable { return true }
     var whole = DERReader(der[...])
     guard var outer = try? whole.enter(DERReader.sequence), whole.isEmpty,
       let body = try? outer.enter(DERReader.sequence)

@@ -13,6 +13,8 @@ final class RevocationList {
     /// The list is not understood. So the list may revoke any certificate that `issuer` issued, or any certificate at
     /// all if `issuer` is nil.
     case refused(StaticString, issuer: ListIssuer?)
+    /// The bytes are not one complete list, and may be anything else.
+    case unreadable
   }
 
   let issuer: ListIssuer
@@ -31,12 +33,12 @@ final class RevocationList {
     var outer = DERReader(der[...])
     guard var parts = try? outer.enter(DERReader.sequence), outer.isEmpty, let signed = try? parts.takeAny().whole,
       let contents = try? DERReader.contents(signed)
-    else { return .refused("malformed or truncated", issuer: nil) }
+    else { return .unreadable }
     var body = DERReader(contents)
     if body.rest.first == DERReader.integer { _ = try? body.takeAny() }
     guard (try? body.take(DERReader.sequence)) != nil, let name = try? body.takeAny().whole,
       var issuer = ListIssuer(name: name)
-    else { return .refused("malformed or truncated", issuer: nil) }
+    else { return .unreadable }
     var plain = der
     var refusal: Refusal?
     while let tag = body.rest.first {

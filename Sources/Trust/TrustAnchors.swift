@@ -45,17 +45,37 @@ public final class TrustAnchors {
     certificates.deallocate()
   }
 
-  /// Adds one certificate in DER. Returns false if the certificate is malformed or not supported.
-  func add(certificate der: [UInt8]) -> Bool {
+  enum CertificateUse {
+    case anchor
+    /// The certificate is neither an authority's nor self-signed, so no chain can end at it.
+    case leaf
+    /// The certificate is malformed or not supported.
+    case unusable
+  }
+
+  /// The use of one certificate in DER.
+  static func use(of der: [UInt8]) -> CertificateUse {
     // The length is checked here, because mbedTLS's parser ignores bytes after the certificate.
     var reader = DERReader(der[...])
-    guard (try? reader.takeAny()) != nil, reader.isEmpty,
-      mbedtls_x509_crt_parse_der(certificates, der, der.count) == 0
-    else { return false }
+    guard (try? reader.takeAny()) != nil, reader.isEmpty else { return .unusable }
+    var certificate = mbedtls_x509_crt()
+    mbedtls_x509_crt_init(&certificate)
+    defer { mbedtls_x509_crt_free(&certificate) }
+    if mbedtls_x509_crt_parse_der(&certificate, der, der.count) != 0 { return .unusable }
+    // A certificate of version 1 or 2 has no extensions, so mbedTLS accepts it as an authority's.
+    if certificate.version < 3 || cmbedtls_is_authority(&certificate) != 0 { return .anchor }
+    let issuer = AuthorityName(ofIssuerOf: &certificate)
+    return AuthorityName(of: &certificate).spelling == issuer.spelling ? .anchor : .leaf
+  }
+
+  /// Adds one certificate in DER, if it can be an anchor.
+  func add(certificate der: [UInt8]) -> CertificateUse {
+    let use = Self.use(of: der)
+    if use != .anchor || mbedtls_x509_crt_parse_der(certificates, der, der.count) != 0 { return use }
     var added = authorities.last?.certificate ?? certificates
     while let next = added.pointee.next { added = next }
     authorities.append(Anchor(added))
-    return true
+    return .anchor
   }
 
   func fail(_ place: String, _ text: String, _ scope: AnchorFault.Scope) {

@@ -281,6 +281,23 @@ func `invalid values of other sections are refused`(_ text: String) {
   }
 }
 
+@Test func `a missing default file next to a file with a wrong name is an error`() throws {
+  var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
+  let path = try #require(mkdtemp(&template).map { String(cString: $0) })
+  defer { _ = system("rm -rf \(path)") }
+  let file = path + "/causeway.conf"
+  for name in ["anchors", ".causeway.conf.swp", "causeway.pem"] { try #require(mkdir("\(path)/\(name)", 0o700) == 0) }
+  #expect(try Configuration.read(file, mayBeAbsent: true) == nil)
+  for name in ["causeway.conf.txt", "CAUSEWAY.CONF", "causeway", "Causeway.txt", "box.conf", "causeway.conf~"] {
+    try #require(mkdir("\(path)/\(name)", 0o700) == 0)
+    let error = #expect(throws: ConfigurationError.self) { try Configuration.read(file, mayBeAbsent: true) }
+    #expect(
+      error?.text == "there is “\(path)/\(name)” and no \(file); "
+        + "rename the file, or remove it to use the defaults, which accept every node")
+    try #require(rmdir("\(path)/\(name)") == 0)
+  }
+}
+
 @Test func `a default file that cannot be reached is an error`() throws {
   var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
   let path = try #require(mkdtemp(&template).map { String(cString: $0) })

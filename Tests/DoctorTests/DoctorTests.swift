@@ -57,6 +57,12 @@ final class Patient {
   /// Simulates a running process with this name and process id.
   func run(_ name: String, process: Int) throws { try write("/proc/\(process)/comm", "\(name)\n") }
 
+  /// The findings about the configuration in `file` and the anchors that the daemon's user may not read, as text.
+  func denied(_ file: String?) throws -> [String] {
+    Doctor(configuration, isDaemonRunning: false, root: root.path, radios: radios).deniedFiles(configuration: file)
+      .map { "\($0.check): \($0.text)" }
+  }
+
   func findings() throws -> [Finding] {
     let supplicant = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
     let path = root.path + "/s"

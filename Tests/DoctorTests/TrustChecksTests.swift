@@ -43,6 +43,30 @@ struct TrustChecksTests {
     #expect(try complaints() == ["note anchors: \(text)"])
   }
 
+  @Test func `files that the daemon's user may not read are wrong`() throws {
+    let file = "/etc/causeway/causeway.conf"
+    for path in [file, anchors + "/root.pem"] {
+      try patient.write(path, "")
+      try #require(chmod(patient.root.path + path, 0o640) == 0 && chown(patient.root.path + path, 0, 4243) == 0)
+    }
+    try patient.write("/etc/passwd", "root:x:0:0::/root:/bin/sh\ncauseway:x:4242:4242::/:/bin/false\n")
+    try patient.write("/etc/group", "causeway:x:4242:\ncauseway-config:x:4243:anna,causeway\n")
+    #expect(try patient.denied(file) == [], "the daemon runs as root")
+    try #require(chown(patient.root.path + patient.configuration.node.stateDirectory, 4242, 4242) == 0)
+    #expect(try patient.denied(file) == [], "a member of the group may read them")
+    try patient.write("/etc/group", "causeway:x:4242:\ncauseway-config:x:4243:anna\n")
+    let text = "the daemon's user causeway may not read it"
+    #expect(try patient.denied(file) == ["configuration: \(file): \(text)"])
+    #expect(try patient.denied(nil) == ["anchors: \(anchors)/root.pem: \(text)"])
+    try #require(chmod(patient.root.path + anchors, 0o700) == 0)
+    #expect(try patient.denied(nil) == ["anchors: \(anchors): \(text)"])
+    patient.configuration.trust.policy = .open
+    #expect(try patient.denied(nil) == [])
+    try patient.remove(patient.configuration.node.stateDirectory)
+    #expect(try patient.denied(file) == ["configuration: \(file): \(text)"], "before the first start")
+    #expect(geteuid() == 0)
+  }
+
   @Test func `a missing anchor is wrong under the policy that needs one`() throws {
     #expect(
       try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, but \(anchors) has no certificate")

@@ -292,6 +292,25 @@ struct AnchorTests {
     }
   }
 
+  @Test func `a certificate of a node below an authority is reported and is no anchor`() throws {
+    try scratch.openssl("x509 -in other.pem -outform DER -out other.der")
+    for (name, place) in [("other.pem", "other.pem:1: "), ("other.der", "other.der: ")] {
+      try scratch.write("anchors/\(name)", try #require(scratch.bytes(name)))
+      #expect(try verdict() == .trusted)
+      let set = anchors, fault = try #require(set.faults.first)
+      #expect(set.certificateCount == 1 && set.faults.count == 1 && !fault.isClosing)
+      #expect(fault.text.contains("\(place)not an authority's certificate: no node is accepted by it"), "\(fault.text)")
+      try scratch.remove("anchors/\(name)")
+    }
+  }
+
+  @Test func `a file of another format excludes every certificate and is not called a list`() throws {
+    try scratch.openssl("pkcs12 -export -in other.pem -inkey other.pem.key -passout pass: -out anchors/other.p12")
+    #expect(try verdict() == .refused(.revocationUnknown))
+    let text = try #require(anchors.faults.first).text
+    #expect(text.contains("other.p12: neither a complete certificate nor a complete CRL; copy it again, or remove it"))
+  }
+
   /// A list that follows a damaged certificate in the file cannot be read. A list that cannot be read could revoke any
   /// peer, so every peer is refused.
   @Test func `a list after a damaged certificate may be unreadable, so every certificate is excluded`() throws {

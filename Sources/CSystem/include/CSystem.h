@@ -89,6 +89,11 @@ static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void 
   return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
 }
 
+/// Opens a file for reading as another user, and closes it. Returns 0 or an errno. Only the calling thread acts as that
+/// user, and only during the call. Needs root.
+int csystem_open_error(
+    const char *_Nonnull path, uid_t user, gid_t group, const gid_t *_Nullable groups, size_t group_count);
+
 /// Finds the ID of a group in /etc/group. Returns false if no group has this name.
 bool csystem_group_id(const char *_Nonnull name, gid_t *_Nonnull id);
 
