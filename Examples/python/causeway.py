@@ -263,19 +263,19 @@ class Browse(_Events):
 
     def __init__(self, node, number):
         super().__init__(node, number)
-        self._places, self._known = {}, {}      # nodes by table slot; services by node
+        self._references, self._known = {}, {}      # nodes by reference; services by node
 
     def _services(self, reader):
-        place, id, peer, now = reader.number(2), reader.bytes(16), reader.peer(), {}
+        reference, id, peer, now = reader.number(2), reader.bytes(16), reader.peer(), {}
         for _ in range(reader.number(1)):
             endpoint, _, info = reader.service()
             now[Address(id, endpoint)] = (peer, info)
-        former = self._places.pop(place, None)
+        former = self._references.pop(reference, None)
         if now:
-            self._places[place] = id
+            self._references[reference] = id
             self._tell(id, now)
-        # A node that is now in another table slot is not lost.
-        if former not in self._places.values():
+        # A node that now has another reference is not lost.
+        if former not in self._references.values():
             self._tell(former, {})
 
     def _tell(self, id, now):

@@ -83,8 +83,8 @@ func accept(
     case .event(.invitationEnded(_, let received, _)): doorkeeper.ended(received)
     case .event(.decisionWanted(_, let address, let peer, _)):
       connection.ask(.decide(session: session, address, accepts: doorkeeper.accepts(address.node, peer)))
-    case .event(.services(_, let place, let node, let peer, let services)):
-      _ = sightings.update(place: place, node, peer, services)
+    case .event(.services(_, let reference, let node, let peer, let services)):
+      _ = sightings.update(reference: reference, node, peer, services)
     case .event(.member(_, let address, let state, let peer)):
       let before = names.receive(address, state, peer)
       let known = names.member(address)?.peer ?? peer

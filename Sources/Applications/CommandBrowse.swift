@@ -70,8 +70,8 @@ struct Browse {
     draw()
     while true {
       switch try wake(connection, console, until: min(deadline, lines.nextDeadline), watch) {
-      case .event(.services(_, let place, let node, let peer, let services)):
-        for change in sightings.update(place: place, node, peer, services) { writeLine(change) }
+      case .event(.services(_, let reference, let node, let peer, let services)):
+        for change in sightings.update(reference: reference, node, peer, services) { writeLine(change) }
         draw()
       case .event(.allTold):
         isAllTold = true

@@ -357,8 +357,8 @@ final class Chat {
 
   private func receive(_ event: LocalEvent) {
     switch event {
-    case .services(_, let place, let node, let peer, let services):
-      _ = sightings.update(place: place, node, peer, services)
+    case .services(_, let reference, let node, let peer, let services):
+      _ = sightings.update(reference: reference, node, peer, services)
       resolve()
     case .allTold:
       search?.isAllTold = true

@@ -85,8 +85,8 @@ final class PipeSender {
   /// Handles an event. Returns whether the stream has ended normally.
   private func handle(_ event: LocalEvent) throws(CommandError) -> Bool {
     switch event {
-    case .services(_, let place, let node, let peer, let services):
-      _ = sightings.update(place: place, node, peer, services)
+    case .services(_, let reference, let node, let peer, let services):
+      _ = sightings.update(reference: reference, node, peer, services)
       try seek()
     case .allTold:
       search.isAllTold = true

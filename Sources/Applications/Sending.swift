@@ -337,8 +337,8 @@ final class Sending {
 
   private func receive(_ event: LocalEvent) {
     switch event {
-    case .services(_, let place, let node, let peer, let services):
-      _ = sightings.update(place: place, node, peer, services)
+    case .services(_, let reference, let node, let peer, let services):
+      _ = sightings.update(reference: reference, node, peer, services)
     case .allTold: search.isAllTold = true
     case .done(let request, let outcome, let words):
       if case .inviting(let address, request) = step {

@@ -44,7 +44,7 @@ final class BrowserCore: EventHandler {
 
   func receive(_ event: Event, _ connection: Connection) throws(CausewayError) {
     let isTooMuch = mailbox.change { sightings in
-      if case .services(let place, let services) = event { return !sightings.update(place, services) }
+      if case .services(let reference, let services) = event { return !sightings.update(reference, services) }
       if event == .allTold { sightings.allTold() }
       return false
     }
@@ -57,8 +57,8 @@ final class BrowserCore: EventHandler {
 /// The services in reach, the services that were reported to the application, and the addresses at which these two sets
 /// may differ.
 struct Sightings: Content {
-  private var now: [Address: (place: Int, service: Service)] = [:]
-  private var atPlace: [Int: Set<Address>] = [:]
+  private var now: [Address: (reference: Int, service: Service)] = [:]
+  private var byReference: [Int: Set<Address>] = [:]
   private var told: [Address: Service] = [:]
   /// The addresses of services to report, in the order of their first change. A service may have returned to the
   /// reported state. Nil stands for `allTold`.
@@ -69,24 +69,25 @@ struct Sightings: Content {
   var services: [Service] { now.values.map(\.service).sorted { $0.address < $1.address } }
   var isEmpty: Bool { dirty.isEmpty }
 
-  /// Records the services that a node offers now. `place` is the number by which the daemon refers to the node
+  /// Records the services that a node offers now. `reference` is the number by which the daemon refers to the node
   /// (docs/local-api.md, event 130). Returns false if a limit is exceeded.
   ///
   /// The daemon may report a node under a new number before it reports the old number as empty. So a service is lost
   /// only when the number under which the service was reported last no longer has the service.
-  mutating func update(_ place: Int, _ services: [Service]) -> Bool {
+  mutating func update(_ reference: Int, _ services: [Service]) -> Bool {
     let addresses = Set(services.map(\.address))
-    for address in atPlace[place] ?? [] where !addresses.contains(address) && now[address]?.place == place {
+    for address in byReference[reference] ?? []
+    where !addresses.contains(address) && now[address]?.reference == reference {
       now[address] = nil
       mark(address)
     }
-    atPlace[place] = addresses.isEmpty ? nil : addresses
+    byReference[reference] = addresses.isEmpty ? nil : addresses
     for service in services {
       if now[service.address]?.service != service { mark(service.address) }
-      now[service.address] = (place, service)
+      now[service.address] = (reference, service)
     }
     return now.count <= Limits.sightingsMax && dirty.count <= 2 * Limits.sightingsMax
-      && atPlace.count <= Limits.sightingsMax
+      && byReference.count <= Limits.sightingsMax
   }
 
   mutating func allTold() {

@@ -24,7 +24,7 @@ enum Event: Hashable {
   /// service or a session.
   case done(CausewayError?, endpoint: UInt32? = nil)
   case welcome(Welcome)
-  case services(place: Int, [Service])
+  case services(reference: Int, [Service])
   case allTold
   case invited(Invited)
   /// `received` is the daemon's number of a received invitation, or 0 for an invitation that this client sent.
@@ -113,7 +113,7 @@ enum Event: Hashable {
   }
 
   private static func services(_ reader: inout PacketReader) throws(CausewayError) -> Event {
-    let place = try reader.count(2), node = try reader.node(), peer = try reader.peer(), count = try reader.count(1)
+    let reference = try reader.count(2), node = try reader.node(), peer = try reader.peer(), count = try reader.count(1)
     guard count <= Limits.servicesOfNodeMax else { throw .broken("a node with \(count) services") }
     var services: [Service] = []
     for _ in 0..<count {
@@ -126,7 +126,7 @@ enum Event: Hashable {
       services.append(
         Service(address: Address(node: node, endpoint: endpoint), peer: peer, info: try record.info()))
     }
-    return .services(place: place, services)
+    return .services(reference: reference, services)
   }
 
   private static func invited(_ reader: inout PacketReader) throws(CausewayError) -> Invited {

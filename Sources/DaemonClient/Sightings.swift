@@ -30,8 +30,8 @@ extension Sighting {
   }
 }
 
-/// The services that a browse has reported. The services are stored by node and not by place, because the daemon may
-/// give a node another place. A place is the number by which the browse refers to a node.
+/// The services that a browse has reported. The services are stored by node and not by reference, because the daemon
+/// may give a node another reference. A reference is the number by which the browse refers to a node.
 public struct Sightings {
   /// A change to the services.
   public enum Change: Equatable {
@@ -42,23 +42,23 @@ public struct Sightings {
 
   /// All services, ordered by name.
   public private(set) var all: [Sighting] = []
-  private var places: [(place: UInt16, node: NodeID)] = []
+  private var references: [(reference: UInt16, node: NodeID)] = []
 
   public init() {}
 
   /// Handles a `services` event. Returns the changes.
   public mutating func update(
-    place: UInt16, _ node: NodeID, _ peer: LocalPeer, _ services: [Service]
+    reference: UInt16, _ node: NodeID, _ peer: LocalPeer, _ services: [Service]
   ) -> [Change] {
-    let known = places.firstIndex { $0.place == place }
-    let former = known.map { places.remove(at: $0).node }
+    let known = references.firstIndex { $0.reference == reference }
+    let former = known.map { references.remove(at: $0).node }
     var changes: [Change] = []
     if !services.isEmpty {
-      places.append((place, node))
+      references.append((reference, node))
       update(node, services.map { Sighting(node, peer, $0) }, &changes)
     }
-    // A node that has moved to another place is not lost.
-    if let former, !places.contains(where: { $0.node == former }) { update(former, [], &changes) }
+    // A node that has moved to another reference is not lost.
+    if let former, !references.contains(where: { $0.node == former }) { update(former, [], &changes) }
     return changes
   }
 

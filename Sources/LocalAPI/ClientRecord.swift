@@ -166,12 +166,12 @@ final class ClientRecord {
   }
 
   func nextBrowseEvent(
-    _ node: any LocalNode, _ places: LocalPlaces, _ restrictions: [LocalRestriction]
+    _ node: any LocalNode, _ references: NodeReferences, _ restrictions: [LocalRestriction]
   ) -> LocalEvent? {
     for index in browses.indices {
-      while let place = browses[index].dirty.first {
-        browses[index].dirty[place] = false
-        let id = places.nodes[place]
+      while let reference = browses[index].dirty.first {
+        browses[index].dirty[reference] = false
+        let id = references.nodes[reference]
         let type = browses[index].type
         let offered =
           id == .none
@@ -180,10 +180,10 @@ final class ClientRecord {
             (type.isEmpty ? mayUse(service.type, restrictions) : service.type == type)
               && !(id == node.sessions.local && services.contains { $0.endpoint == service.endpoint })
           }
-        if offered.isEmpty && !browses[index].told[place] { continue }
-        browses[index].told[place] = !offered.isEmpty
+        if offered.isEmpty && !browses[index].told[reference] { continue }
+        browses[index].told[reference] = !offered.isEmpty
         return .services(
-          browse: browses[index].number, place: UInt16(place), offered.isEmpty ? .none : id,
+          browse: browses[index].number, reference: UInt16(reference), offered.isEmpty ? .none : id,
           offered.isEmpty ? .absent : node.peer(id) ?? .absent, offered)
       }
       if !browses[index].isAllTold {

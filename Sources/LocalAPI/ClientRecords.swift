@@ -19,7 +19,7 @@ public final class ClientRecords {
   let node: any LocalNode
   let restrictions: [LocalRestriction]
   private(set) var clients = [ClientRecord?](repeating: nil, count: LocalLimits.clientsMax)
-  var places = LocalPlaces()
+  var references = NodeReferences()
   private var turns = SignatureTurns()
   /// The time at which clients are notified to retry messages for which a member had no room.
   private var retryAt = Instant.never
@@ -35,27 +35,27 @@ public final class ClientRecords {
 
   // MARK: Clients
 
-  /// Adds a client with its numeric user and all its groups, as reported by the kernel. Returns the client's slot.
+  /// Adds a client with its numeric user and all its groups, as reported by the kernel. Returns the client's index.
   /// Returns nil if the user's share of the slots is used up; `connectionRefusal` then has the text for the client.
   public func attach(user: UInt32, isOperator: Bool, groups: [UInt32], now: Instant) -> Int? {
     guard mayTake(1, of: LocalLimits.clients, user, isOperator, counting: { _ in 1 }),
-      let place = clients.firstIndex(where: { $0 == nil })
+      let index = clients.firstIndex(where: { $0 == nil })
     else { return nil }
     let deadline = now + LocalLimits.helloTime
-    clients[place] = ClientRecord(user: user, isOperator: isOperator, groups: groups, helloDeadline: deadline)
+    clients[index] = ClientRecord(user: user, isOperator: isOperator, groups: groups, helloDeadline: deadline)
     helloAt = min(helloAt, deadline)
-    return place
+    return index
   }
 
   /// Removes a client. The other members of the client's sessions see the client as crashed when its departures are
   /// signed (`handleTimeouts`). Until then the slots of the client and of these sessions are charged to its user.
-  public func detach(_ place: Int, now: Instant) {
-    guard let client = clients[place] else { return }
+  public func detach(_ index: Int, now: Instant) {
+    guard let client = clients[index] else { return }
     let rest = ClientRecord(
       user: client.user, isOperator: client.isOperator, groups: [], helloDeadline: .never)
     rest.isGone = true
     rest.departing = client.departing
-    clients[place] = rest
+    clients[index] = rest
     for session in client.sessions {
       if !session.hasEnded {
         try? node.sessions.leave(session.handle, .crashed, signsLater: true, now: now)
@@ -65,7 +65,7 @@ public final class ClientRecords {
     }
     client.inHand.map { node.sessions.discard($0.session) }
     for service in client.services { withdraw(service.endpoint, now) }
-    forgetSigned(place, now)
+    forgetSigned(index, now)
   }
 
   /// Leaves a session for a client, with one signature. Further signatures follow in later passes of the event loop.
@@ -81,11 +81,11 @@ public final class ClientRecords {
   /// with the smallest used part of its rate is first.
   private func signDeparture(_ now: Instant) {
     departAt = .never
-    func order(_ place: Int) -> Instant {
-      clients[place].map { $0.isOperator ? .zero : turns.order(of: $0.user) } ?? .never
+    func order(_ index: Int) -> Instant {
+      clients[index].map { $0.isOperator ? .zero : turns.order(of: $0.user) } ?? .never
     }
     let departing = clients.indices.filter { clients[$0]?.departing.isEmpty == false }
-    guard let place = departing.min(by: { order($0) < order($1) }), let client = clients[place],
+    guard let index = departing.min(by: { order($0) < order($1) }), let client = clients[index],
       let handle = client.departing.first
     else { return }
     let user = client.isOperator ? nil : client.user
@@ -97,28 +97,28 @@ public final class ClientRecords {
       node.sessions.signDeparture(from: handle, now: now)
       turns.spend(node.sessions.signaturesMade - signaturesBefore, of: user, now: now)
       if departing.count > 1 { departAt = now }
-      forgetSigned(place, now)
+      forgetSigned(index, now)
     }
   }
 
   /// Frees the slots of signed departures, and that of a client that is gone and has no other departures.
-  private func forgetSigned(_ place: Int, _ now: Instant) {
-    guard let client = clients[place] else { return }
+  private func forgetSigned(_ index: Int, _ now: Instant) {
+    guard let client = clients[index] else { return }
     client.departing.removeAll { !node.sessions.owesDeparture($0) }
-    if !client.departing.isEmpty { departAt = now } else if client.isGone { clients[place] = nil }
+    if !client.departing.isEmpty { departAt = now } else if client.isGone { clients[index] = nil }
   }
 
   /// Whether requests of a client may be read now. No request is read while the client has left more than
   /// `LocalLimits.repliesBytesMax` bytes of answers unread.
-  public func isReading(_ place: Int) -> Bool {
-    clients[place].map { $0.repliesBytes <= LocalLimits.repliesBytesMax } ?? false
+  public func isReading(_ index: Int) -> Bool {
+    clients[index].map { $0.repliesBytes <= LocalLimits.repliesBytesMax } ?? false
   }
 
   /// Handles a packet from a client. The packet has no length field. Returns the cost of the request, in the unit of
   /// `LocalLimits.workPerCall`.
   @discardableResult
-  public func receive(_ packet: RawSpan, from place: Int, now: Instant) -> Int {
-    guard let client = clients[place] else { return 0 }
+  public func receive(_ packet: RawSpan, from index: Int, now: Instant) -> Int {
+    guard let client = clients[index] else { return 0 }
     do throws(LocalSyntaxError) {
       let request = try LocalRequest(packet)
       let signaturesBefore = node.sessions.signaturesMade
@@ -151,23 +151,23 @@ public final class ClientRecords {
   /// The time at which a packet from a client may be handled: now, in the next pass of the event loop, or later. Only a
   /// packet that may cost signatures can be delayed. Until its time, the caller keeps the packet and reads no more from
   /// the client. `now` is the time at which the pass of the event loop began.
-  public func turn(of packet: RawSpan, from place: Int, now: Instant) -> SignatureTurns.Turn {
-    guard let client = clients[place], !client.isOperator, LocalRequest.maySign(packet) else { return .now }
+  public func turn(of packet: RawSpan, from index: Int, now: Instant) -> SignatureTurns.Turn {
+    guard let client = clients[index], !client.isOperator, LocalRequest.maySign(packet) else { return .now }
     return turns.turn(of: client.user, now: now)
   }
 
   /// The order in which waiting clients get their turns. The client with the lowest value is first. Clients of the same
   /// user have the same value.
-  public func turnOrder(_ place: Int) -> Instant { clients[place].map { turns.order(of: $0.user) } ?? .never }
+  public func turnOrder(_ index: Int) -> Instant { clients[index].map { turns.order(of: $0.user) } ?? .never }
 
   // MARK: Events for clients
 
-  public func hasNews(_ place: Int) -> Bool { clients[place]?.hasNews ?? false }
+  public func hasNews(_ index: Int) -> Bool { clients[index]?.hasNews ?? false }
 
   /// The next packet for a client, with its length field, or nil if there is no packet. A call implies that the
   /// connection has written the previous packet, or has copied it for writing.
-  public func nextPacket(for place: Int, now: Instant) -> [UInt8]? {
-    guard let client = clients[place] else { return nil }
+  public func nextPacket(for index: Int, now: Instant) -> [UInt8]? {
+    guard let client = clients[index] else { return nil }
     written(client, now)
     if let reply = client.nextReply() { return reply }
     if let result = client.nextResult() {
@@ -189,7 +189,7 @@ public final class ClientRecords {
     }
     let event =
       client.nextStreamEvent(node, now) ?? client.nextInvitationEvent(node, now)
-      ?? client.nextBrowseEvent(node, places, restrictions)
+      ?? client.nextBrowseEvent(node, references, restrictions)
     if event == nil { client.hasNews = false }
     return event?.packet
   }
@@ -219,16 +219,16 @@ public final class ClientRecords {
   public func nextOverdue(now: Instant) -> Int? {
     guard helloAt <= now else { return nil }
     helloAt = .never
-    for place in clients.indices {
-      guard let client = clients[place] else { continue }
+    for index in clients.indices {
+      guard let client = clients[index] else { continue }
       helloAt = min(helloAt, client.helloDeadline)
-      if client.helloDeadline <= now { return place }
+      if client.helloDeadline <= now { return index }
     }
     return nil
   }
 
   /// Whether the time for a client's hello has expired.
-  public func isOverdue(_ place: Int, now: Instant) -> Bool { clients[place].map { $0.helloDeadline <= now } ?? false }
+  public func isOverdue(_ index: Int, now: Instant) -> Bool { clients[index].map { $0.helloDeadline <= now } ?? false }
 
   // MARK: Helpers
 
@@ -255,9 +255,9 @@ public final class ClientRecords {
   /// Marks a node in all browses as changed, because the node's services or the node's description have changed.
   func offersChanged(_ id: NodeID) {
     let offers = !node.sessions.services(of: id).isEmpty
-    guard let place = places.place(of: id, offers: offers) else { return }
+    guard let reference = references.reference(of: id, offers: offers) else { return }
     for client in clients.compactMap({ $0 }) where !client.browses.isEmpty {
-      for index in client.browses.indices { client.browses[index].dirty[place] = true }
+      for index in client.browses.indices { client.browses[index].dirty[reference] = true }
       client.hasNews = true
     }
   }

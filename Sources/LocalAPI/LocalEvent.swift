@@ -81,9 +81,9 @@ public enum LocalEvent: Equatable, Sendable {
   /// The success of a request for a service or a session, with the endpoint at which others invite the client.
   case doneAt(request: UInt32, endpoint: UInt32)
   case welcome(request: UInt32, version: UInt16, node: NodeID, name: [UInt8], LocalTerms = .own)
-  /// The services that a node offers now. If there are none, the node is lost. `place` is the number of the node in the
-  /// browse, until a later event assigns this number to another node.
-  case services(browse: UInt32, place: UInt16, NodeID, LocalPeer, [Service])
+  /// The services that a node offers now. If there are none, the node is lost. `reference` is the number of the node in
+  /// the browse, until a later event assigns this number to another node.
+  case services(browse: UInt32, reference: UInt16, NodeID, LocalPeer, [Service])
   case allTold(browse: UInt32)
   case invited(service: UInt32, Invitation, milliseconds: UInt32, LocalPeer)
   /// The end of an invitation. For an invitation that the client sent, `object` is the invitation's number, and
@@ -140,9 +140,9 @@ public enum LocalEvent: Equatable, Sendable {
       bytes.append(node)
       bytes.append(text: name)
       bytes.append(terms: terms)
-    case .services(let browse, let place, let node, let peer, let services):
+    case .services(let browse, let reference, let node, let peer, let services):
       begin(130, browse)
-      bytes.append(bigEndian: place)
+      bytes.append(bigEndian: reference)
       bytes.append(node)
       bytes.append(peer: peer)
       bytes.append(UInt8(services.count))

@@ -29,10 +29,10 @@ extension LocalEvent {
       self = .welcome(
         request: object, version: version, node: try reader.nodeID(), name: try reader.text(), try reader.terms())
     case 130:
-      let place = try reader.u16(), node = try reader.nodeID(), peer = try reader.peer()
+      let reference = try reader.u16(), node = try reader.nodeID(), peer = try reader.peer()
       var services: [Service] = []
       for _ in 0..<(try reader.u8()) { services.append(try reader.service()) }
-      self = .services(browse: object, place: place, node, peer, services)
+      self = .services(browse: object, reference: reference, node, peer, services)
     case 131: self = .allTold(browse: object)
     case 132:
       let handle = InvitationHandle(number: try reader.u32())

@@ -8,7 +8,7 @@ extension ClientRecords {
   /// Gathers the applications that are known to offer a type. This method is called when a client begins to gather or
   /// to offer the type.
   func gatherAll(_ type: [UInt8], _ now: Instant) {
-    for node in places.nodes where node != .none {
+    for node in references.nodes where node != .none {
       for service in self.node.sessions.services(of: node) where service.type == type {
         gather(MemberAddress(node: node, endpoint: service.endpoint), type, now)
       }

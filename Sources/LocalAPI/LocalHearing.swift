@@ -45,7 +45,7 @@ extension ClientRecords {
   /// Handles a change of a node: the node was found, or its name, its number of hops or `LocalPeer.isVerified` has
   /// changed.
   public func peerChanged(_ id: NodeID) {
-    if places.place(of: id) != nil { offersChanged(id) }
+    if references.reference(of: id) != nil { offersChanged(id) }
   }
 
   private func receive(_ invitation: Invitation) {

@@ -134,7 +134,7 @@ extension ClientRecords {
     if !type.isEmpty { try allow(client, type) }
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number is already in use") }
     guard client.browses.count < LocalLimits.browsesMax else { throw LocalError(.full, "the limit is 8 browses") }
-    client.browses.append(LocalBrowse(number: number, type: type, places: places))
+    client.browses.append(LocalBrowse(number: number, type: type, references: references))
   }
 
   private func close(_ client: ClientRecord, _ object: UInt32, _ now: Instant) throws(LocalError) {

@@ -20,9 +20,9 @@ public struct ClientRecordView {
 }
 
 extension ClientRecords {
-  /// The view of the client in a slot, or nil if the slot is empty.
-  public func view(_ place: Int) -> ClientRecordView? {
-    guard let client = clients[place] else { return nil }
+  /// The view of the client with an index, or nil if there is no such client.
+  public func view(_ index: Int) -> ClientRecordView? {
+    guard let client = clients[index] else { return nil }
     return ClientRecordView(
       user: client.user, instance: client.instance, serviceTypes: client.services.map { $0.type },
       sessions: client.sessions.filter { !$0.hasEnded }.map { session in

@@ -36,7 +36,7 @@ import Testing
   @Test func `a service that disappears is shown on a line`() {
     _ = browse([
       .event(service("chat", of: bob, peer("bob"))),
-      .event(.services(browse: 2, place: 1, bob.node, peer("bob"), [])),
+      .event(.services(browse: 2, reference: 1, bob.node, peer("bob"), [])),
     ])
     #expect(console.text.hasSuffix("\nlost bob (b0b01234) chat, 1 hop, verified\n"))
   }

@@ -19,7 +19,7 @@ func peer(_ name: String, isVerified: Bool = true) -> LocalPeer {
 /// The event that a node offers one service.
 func service(_ type: String, of address: MemberAddress, _ peer: LocalPeer, info: [[UInt8]] = []) -> LocalEvent {
   .services(
-    browse: 2, place: UInt16(address.endpoint), address.node, peer,
+    browse: 2, reference: UInt16(address.endpoint), address.node, peer,
     [Service(endpoint: address.endpoint, type: bytes(type), info: info)])
 }
 

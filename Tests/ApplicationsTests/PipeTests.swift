@@ -83,7 +83,7 @@ import Testing
   @Test func `a name that matches two applications is an error`() {
     let services = [1, 2].map { Service(endpoint: $0, type: bytes("pipe"), info: [bytes("name=bob")]) }
     let connection = ScriptedConnection(
-      console, [.event(.services(browse: 2, place: 1, bob.node, peer("box"), services))])
+      console, [.event(.services(browse: 2, reference: 1, bob.node, peer("box"), services))])
     let result = send(connection)
     #expect(result.code == ExitCode.failed && result.text.hasPrefix("several peers are called “bob”: "))
   }

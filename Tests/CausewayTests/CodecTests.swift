@@ -40,8 +40,8 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
     "welcome", 1,
     .welcome(Welcome(version: 1, node: address.node, name: "bob", resultsMax: 256))
   ),
-  ("services", 3, .services(place: 9, [service(address, ["room": "4", "hq": ""])])),
-  ("services-lost", 3, .services(place: 9, [])),
+  ("services", 3, .services(reference: 9, [service(address, ["room": "4", "hq": ""])])),
+  ("services-lost", 3, .services(reference: 9, [])),
   ("allTold", 3, .allTold),
   (
     "invited", 2,
@@ -146,12 +146,12 @@ private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "deci
 @Test func `no changed byte traps, and bytes after the last field are ignored`() throws {
   for (name, _, event) in events {
     guard var golden = vectors["event-" + name] else { continue }
-    for place in 4..<golden.count {
+    for offset in 4..<golden.count {
       for value in [0, 1, 0x7f, 0x80, 0xff] as [UInt8] {
-        let before = golden[place]
-        golden[place] = value
+        let before = golden[offset]
+        golden[offset] = value
         _ = try? Event.read(golden[4...])
-        golden[place] = before
+        golden[offset] = before
       }
     }
     #expect(try Event.read((golden + [1, 2, 3])[4...]).event == event, "\(name)")

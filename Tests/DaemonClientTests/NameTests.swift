@@ -72,8 +72,8 @@ private nonisolated(unsafe) let sightings = [
   @Test func `a browse reports differences, even if a node moves to another slot`() {
     var browse = Sightings()
     let peer = LocalPeer(name: bytes("bob"), hops: 1, isVerified: false)
-    func hear(_ place: UInt16, _ node: NodeID, _ endpoints: [UInt32]) -> [Sightings.Change] {
-      browse.update(place: place, node, peer, endpoints.map { Service(endpoint: $0, type: bytes("chat")) })
+    func hear(_ reference: UInt16, _ node: NodeID, _ endpoints: [UInt32]) -> [Sightings.Change] {
+      browse.update(reference: reference, node, peer, endpoints.map { Service(endpoint: $0, type: bytes("chat")) })
     }
     func seen(_ endpoint: UInt32) -> Sighting { Sighting(bob, peer, Service(endpoint: endpoint, type: bytes("chat"))) }
     #expect(hear(3, bob, [1, 2]) == [.found(seen(1)), .found(seen(2))])

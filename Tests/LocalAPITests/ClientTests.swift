@@ -31,11 +31,11 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
 @Suite struct DaemonClientTests {
   @Test func `the first packet is hello and is answered with version and limits`() {
     let house = House(1)
-    let place = house.boxes[0].clients.attach(user: 1, isOperator: false, groups: [], now: house.now)!
+    let index = house.boxes[0].clients.attach(user: 1, isOperator: false, groups: [], now: house.now)!
     func ask(_ request: LocalRequest) -> [UInt8]? {
       let packet = Array(request.packet.dropFirst(4))
-      house.boxes[0].clients.receive(packet.span.bytes, from: place, now: house.now)
-      return house.boxes[0].clients.nextPacket(for: place, now: house.now).map { Array($0.dropFirst(4)) }
+      house.boxes[0].clients.receive(packet.span.bytes, from: index, now: house.now)
+      return house.boxes[0].clients.nextPacket(for: index, now: house.now).map { Array($0.dropFirst(4)) }
     }
     #expect(ask(LocalRequest(1, .browse(type: chat)))?[5] == LocalOutcome.invalid.rawValue)
     #expect(ask(LocalRequest(2, .hello(least: 2, most: 9, instance: [])))?[5] == LocalOutcome.unsupported.rawValue)
@@ -49,7 +49,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     let application = Application(house, 0)
     func work(_ request: LocalRequest.Body) -> Int {
       let packet = Array(LocalRequest(9, request).packet.dropFirst(4))
-      return house.boxes[0].clients.receive(packet.span.bytes, from: application.place, now: house.now)
+      return house.boxes[0].clients.receive(packet.span.bytes, from: application.clientIndex, now: house.now)
     }
     let to = [application.address("chat"), application.address("other")]
     #expect(work(.send(session: 7, .interactive, to: to, data: [1])) == 2)
@@ -60,7 +60,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     let house = House(1)
     let application = Application(house, 0)
     let packet: [UInt8] = [99, 0, 0, 0, 7, 1, 2, 3]
-    house.boxes[0].clients.receive(packet.span.bytes, from: application.place, now: house.now)
+    house.boxes[0].clients.receive(packet.span.bytes, from: application.clientIndex, now: house.now)
     #expect(application.next() == Array(LocalEvent.done(request: 7, .unsupported, text: []).packet.dropFirst(4)))
   }
 
@@ -74,7 +74,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     func offer(_ info: [[UInt8]]) -> [UInt8] {
       let services = [Service(endpoint: host.address("chat").endpoint, type: chat, info: info)]
       return Array(
-        LocalEvent.services(browse: browse, place: 0, host.box.sessions.local, peer, services).packet.dropFirst(4))
+        LocalEvent.services(browse: browse, reference: 0, host.box.sessions.local, peer, services).packet.dropFirst(4))
     }
     let told = seeker.read()
     #expect(told.contains(offer([bytes("a=1")])))
@@ -83,7 +83,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(seeker.read() == [offer([bytes("a=2")])])
     _ = host.ask(.close(service))
     #expect(
-      seeker.read().map { [$0[0], $0[$0.count - 1]] } == [[130, 0]], "the place, with no services")
+      seeker.read().map { [$0[0], $0[$0.count - 1]] } == [[130, 0]], "the reference, with no services")
   }
 
   @Test func `a browse shows the services of other clients on this box, but not the client's own`() {
@@ -94,7 +94,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     let browse = one.ask(.browse(type: chat))
     let peer = LocalPeer(name: bytes("box 0"), hops: 0, isVerified: false)
     let services = [Service(endpoint: two.address("chat", name: "two").endpoint, type: chat)]
-    let event = LocalEvent.services(browse: browse, place: 0, one.box.sessions.local, peer, services)
+    let event = LocalEvent.services(browse: browse, reference: 0, one.box.sessions.local, peer, services)
     #expect(one.read(130) == [Array(event.packet.dropFirst(4))])
   }
 
@@ -234,7 +234,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     let (house, applications, sessions) = joined(2)
     _ = applications[1].ask(.browse(type: chat))
     _ = applications[1].read()
-    applications[0].box.clients.detach(applications[0].place, now: house.now)
+    applications[0].box.clients.detach(applications[0].clientIndex, now: house.now)
     house.run(seconds: 1)
     let peer = LocalPeer(name: bytes("box 0"), hops: 1, isVerified: false)
     let crashed = LocalEvent.member(

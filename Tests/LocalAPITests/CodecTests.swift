@@ -72,12 +72,12 @@ private let events: [(name: String, event: LocalEvent)] = [
   (
     "services",
     .services(
-      browse: 3, place: 9, node, peer,
+      browse: 3, reference: 9, node, peer,
       [Service(endpoint: 0x0a0b_0c0d, type: bytes("photos"), info: [bytes("room=4"), bytes("hq")])])
   ),
   (
     "services-lost",
-    .services(browse: 3, place: 9, .none, LocalPeer(name: [], hops: 0, isVerified: false), [])
+    .services(browse: 3, reference: 9, .none, LocalPeer(name: [], hops: 0, isVerified: false), [])
   ),
   ("allTold", .allTold(browse: 3)),
   ("invited", .invited(service: 2, asked, milliseconds: 29_000, peer)),

@@ -56,7 +56,7 @@ private let chat = bytes("chat")
     for isOperator in [false, true] {
       let (house, host, guest) = together(16, isOperator: isOperator)
       let before = house.boxes[0].sessions.signaturesMade
-      house.boxes[0].clients.detach(host.place, now: house.now)
+      house.boxes[0].clients.detach(host.clientIndex, now: house.now)
       house.settle()
       #expect(house.boxes[0].sessions.signaturesMade == before)
       #expect(pass(house) == [UInt64](repeating: 1, count: 16))
@@ -69,12 +69,12 @@ private let chat = bytes("chat")
     let (house, host, _) = together(2)
     let clients = house.boxes[0].clients!
     let other = Application(house, 0, user: 1001, name: "other")
-    clients.detach(host.place, now: house.now)
+    clients.detach(host.clientIndex, now: house.now)
     #expect(other.outcome(.open(type: chat, SessionRules())) == .done)
     #expect(pass(house, atMost: 1) == [0])
     let packet = LocalRequest(9, .open(type: chat, SessionRules())).packet
     func turn() -> SignatureTurns.Turn {
-      clients.turn(of: packet.span.bytes.extracting(4...), from: other.place, now: house.now)
+      clients.turn(of: packet.span.bytes.extracting(4...), from: other.clientIndex, now: house.now)
     }
     #expect(turn() == .now)
     clients.handleTimeouts(now: house.now)
@@ -88,7 +88,7 @@ private let chat = bytes("chat")
       let session = second.ask(.open(type: bytes("alone"), SessionRules()))
       #expect(second.outcome(.leave(session: session, text: [])) == .done)
     }
-    house.boxes[0].clients.detach(host.place, now: house.now)
+    house.boxes[0].clients.detach(host.clientIndex, now: house.now)
     var made: UInt64 = 0
     for _ in 0..<100 {
       made += pass(house).reduce(0, +)
@@ -102,7 +102,7 @@ private let chat = bytes("chat")
   @Test func `slots of an ended client stay charged to its user until its sessions have been left`() {
     let (house, host, _) = together(16)
     let clients = house.boxes[0].clients!
-    clients.detach(host.place, now: house.now)
+    clients.detach(host.clientIndex, now: house.now)
     let second = Application(house, 0, name: "second")
     func open() -> LocalOutcome? { second.outcome(.open(type: bytes("more"), SessionRules())) }
     #expect([open(), open(), open()] == [.done, .done, .full])
@@ -133,7 +133,7 @@ private let chat = bytes("chat")
         #expect(departures(one) == 0 && departures(two) == 0)
         #expect(pass(house) == [0, 1])
       } else {
-        house.boxes[0].clients.detach(host.place, now: house.now)
+        house.boxes[0].clients.detach(host.clientIndex, now: house.now)
         #expect(pass(house) == [1, 1])
       }
       house.run(seconds: 1)

@@ -121,7 +121,7 @@ final class House {
 final class Application {
   let house: House
   let box: House.Box
-  let place: Int
+  let clientIndex: Int
   private var lastNumber: UInt32 = 0
 
   init(
@@ -130,7 +130,7 @@ final class Application {
   ) {
     self.house = house
     self.box = house.boxes[box]
-    place = self.box.clients.attach(user: user, isOperator: isOperator, groups: groups, now: house.now)!
+    clientIndex = self.box.clients.attach(user: user, isOperator: isOperator, groups: groups, now: house.now)!
     _ = ask(.hello(least: 1, most: 1, instance: Array(name.utf8)))
     _ = read()
   }
@@ -139,14 +139,14 @@ final class Application {
     if number == nil { lastNumber += 1 }
     let number = number ?? lastNumber
     let packet = Array(LocalRequest(number, request).packet.dropFirst(4))
-    box.clients.receive(packet.span.bytes, from: place, now: house.now)
+    box.clients.receive(packet.span.bytes, from: clientIndex, now: house.now)
     house.settle()
     return number
   }
 
   /// The bytes of the next event without its length field. Nil if no event is pending.
   func next() -> [UInt8]? {
-    let packet = box.clients.nextPacket(for: place, now: house.now)
+    let packet = box.clients.nextPacket(for: clientIndex, now: house.now)
     house.settle()
     return packet.map { Array($0.dropFirst(4)) }
   }

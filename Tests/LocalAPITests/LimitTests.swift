@@ -75,13 +75,13 @@ private let chat = bytes("chat")
     let house = House(1)
     let application = Application(house, 0)
     var count = 0
-    while house.boxes[0].clients.isReading(application.place), count < 10_000 {
+    while house.boxes[0].clients.isReading(application.clientIndex), count < 10_000 {
       _ = application.ask(.cancel(invitation: 1))
       count += 1
     }
     #expect(count < 1_000)
     _ = application.read()
-    #expect(house.boxes[0].clients.isReading(application.place))
+    #expect(house.boxes[0].clients.isReading(application.clientIndex))
   }
 
   @Test func `unread states of one object are merged`() {

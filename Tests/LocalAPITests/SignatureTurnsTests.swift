@@ -63,7 +63,7 @@ private let chat = Array("chat".utf8)
     #expect(first.outcome(.open(type: chat, SessionRules())) == .done)
     func turn(_ body: LocalRequest.Body, _ application: Application) -> SignatureTurns.Turn {
       let packet = LocalRequest(99, body).packet
-      return clients.turn(of: packet.span.bytes.extracting(4...), from: application.place, now: house.now)
+      return clients.turn(of: packet.span.bytes.extracting(4...), from: application.clientIndex, now: house.now)
     }
     let address = MemberAddress(node: house.boxes[0].sessions.local, endpoint: 1)
     let signing: [LocalRequest.Body] = [

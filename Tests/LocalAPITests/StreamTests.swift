@@ -162,7 +162,7 @@ private final class StreamPair {
 
   @Test func `a finished stream stays finished if its reader leaves or detaches at once`() {
     for leaves in [true, false] {
-      let pair = StreamPair(), box = pair.reader.box, place = pair.reader.place
+      let pair = StreamPair(), box = pair.reader.box, client = pair.reader.clientIndex
       let stream = pair.open(limit: 0)
       _ = pair.writer.ask(.write(stream: stream.writer, data: [1, 2, 3]), number: 0)
       _ = pair.writer.ask(.finish(stream: stream.writer))
@@ -172,16 +172,16 @@ private final class StreamPair {
       // The requests bypass `Application.ask`, so that the node sends nothing before the reader has left.
       func ask(_ request: LocalRequest.Body, number: UInt32) {
         let packet = Array(LocalRequest(number, request).packet.dropFirst(4))
-        box.clients.receive(packet.span.bytes, from: place, now: now)
+        box.clients.receive(packet.span.bytes, from: client, now: now)
       }
       ask(.streamWindow(stream: stream.reader, limit: .max), number: 0)
       var events: [[UInt8]] = []
-      while let packet = box.clients.nextPacket(for: place, now: now) { events.append(Array(packet.dropFirst(4))) }
+      while let packet = box.clients.nextPacket(for: client, now: now) { events.append(Array(packet.dropFirst(4))) }
       #expect(events.map { $0[0] } == [141, 143] && events.last?.last == 0, "the bytes, and finished")
       if leaves {
         ask(.leave(session: pair.sessions[1], text: []), number: 99)
       } else {
-        box.clients.detach(place, now: now)
+        box.clients.detach(client, now: now)
       }
       pair.house.run(seconds: 1)
       let heard = pair.writer.read()
@@ -297,14 +297,14 @@ private final class StreamPair {
       _ = writer.read()
       return (writer, session)
     }
-    func open(_ count: Int, _ end: (writer: Application, session: UInt32)) -> (told: Int, noPlace: Int) {
+    func open(_ count: Int, _ end: (writer: Application, session: UInt32)) -> (told: Int, tooMany: Int) {
       for _ in 0..<count { _ = end.writer.ask(.stream(session: end.session, to: reader.address("chat"), name: chat)) }
       house.run(seconds: 1)
       return (reader.read(140).count, end.writer.read(143).count { $0.suffix(1) == [3] })
     }
     // A node opens the maximum number of streams in each of several sessions.
     let greedy = [join(1, "one"), join(1, "two")].map { open(16, $0) }
-    #expect(greedy.map { $0.told } == [16, 0] && greedy.map { $0.noPlace } == [0, 16])
+    #expect(greedy.map { $0.told } == [16, 0] && greedy.map { $0.tooMany } == [0, 16])
     #expect(open(16, join(2, "three")) == (8, 8))
   }
 

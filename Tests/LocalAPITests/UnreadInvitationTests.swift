@@ -35,7 +35,7 @@ private let chat = Array("chat".utf8)
       // A node accepts at most four invitations per second from another node.
       house.run(seconds: 1)
     }
-    #expect(house.boxes[1].clients.clients[invitee.place]?.received.isEmpty == true)
+    #expect(house.boxes[1].clients.clients[invitee.clientIndex]?.received.isEmpty == true)
     #expect(invitee.read().isEmpty)
   }
 

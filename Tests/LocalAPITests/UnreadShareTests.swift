@@ -62,7 +62,7 @@ private final class Street {
 
   /// The number of bytes that the reader's box holds for the reader.
   func waiting(_ pair: Pair) -> Int {
-    pair.reader.box.clients.view(pair.reader.place)?.sessions.reduce(0) { $0 + $1.bytesWaiting } ?? 0
+    pair.reader.box.clients.view(pair.reader.clientIndex)?.sessions.reduce(0) { $0 + $1.bytesWaiting } ?? 0
   }
 }
 

@@ -217,13 +217,13 @@ class ApplicationsTest(unittest.TestCase):
         service.close()
         self.assertEqual(browse.next(timeout=20).kind, "lost")
 
-    def test_a_node_that_moves_to_another_place_is_not_told_as_lost(self):
+    def test_a_node_that_moves_to_another_reference_is_not_told_as_lost(self):
         browse = causeway.Browse(None, 1)
 
-        def services(place, id, *endpoints):
+        def services(reference, id, *endpoints):
             entries = [struct.pack(">I", endpoint) + causeway.text("story") + b"\0" for endpoint in endpoints]
             browse._services(causeway.Reader(
-                struct.pack(">H", place) + id + b"\1\0\0" + bytes([len(entries)])
+                struct.pack(">H", reference) + id + b"\1\0\0" + bytes([len(entries)])
                 + b"".join(struct.pack(">H", len(entry)) + entry for entry in entries)))
             return [browse.next(timeout=1).kind for _ in range(browse._queue.qsize())]
 
@@ -479,7 +479,7 @@ class ApplicationsTest(unittest.TestCase):
             except CausewayError:
                 return False
 
-        wait("a place is free", connects)
+        wait("a slot is free", connects)
 
 
 if __name__ == "__main__":
