@@ -51,7 +51,7 @@ struct Database {
 
   /// The bytes of an advertisement, or nil if it is not stored.
   func bytes(_ number: Int, _ kind: AdvertisementKind) -> UnsafeRawBufferPointer? {
-    advertisements[place(number, kind)]
+    advertisements[advertisementIndex(number, kind)]
   }
 
   /// Whether the stored advertisement has exactly the bytes of `payload`.
@@ -110,7 +110,7 @@ struct Database {
       isHeld: true, unsent: unsent, toldExpiry: expiresAt,
       renewals: records[number][view.kind].renewals)
     expiryDeadline = min(expiryDeadline, expiresAt)
-    advertisements.replace(place(number, view.kind), by: payload)
+    advertisements.replace(advertisementIndex(number, view.kind), by: payload)
   }
 
   /// Removes expired advertisements. Returns true if the removal may have changed routes or the known epoch of a node.
@@ -197,13 +197,13 @@ struct Database {
   // MARK: Records
 
   /// The table slot of an advertisement in `advertisements`.
-  private func place(_ number: Int, _ kind: AdvertisementKind) -> Int {
+  private func advertisementIndex(_ number: Int, _ kind: AdvertisementKind) -> Int {
     number * AdvertisementKind.count + Int(kind.rawValue) - 1
   }
 
   private mutating func drop(_ number: Int, _ kind: AdvertisementKind) {
     records[number][kind] = Stamp()
-    advertisements.remove(place(number, kind))
+    advertisements.remove(advertisementIndex(number, kind))
   }
 
   /// Whether an advertisement has the same body as the stored one of its kind. Most renewals have the same body as the
@@ -246,13 +246,13 @@ struct Database {
   /// next. `parent` is the record of the node that lists `node`.
   mutating func replace(_ number: Int, by node: NodeID, below parent: Int, from ingress: Int) {
     remove(number)
-    let place = append(node, from: ingress)
-    records[place].parent = UInt16(parent)
-    records[place].isPlaced = true
+    let number = append(node, from: ingress)
+    records[number].parent = UInt16(parent)
+    records[number].isProvisional = true
   }
 
   private mutating func append(_ node: NodeID, from ingress: Int) -> Int {
-    precondition(!isFull, "a full table has a place for a node only in exchange for another one")
+    precondition(!isFull, "a full table takes a node only in exchange for another one")
     var number = 0
     while number < end, records[number].id != .none { number += 1 }
     if number == end { end += 1 }

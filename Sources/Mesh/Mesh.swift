@@ -22,7 +22,7 @@ public struct Mesh {
     /// its stored epoch, or that another node uses the key.
     case ownFromElsewhere
     /// The source is unknown and the database is full. Another node must be evicted for the source
-    /// (`place(for:isKept:)`).
+    /// (`replacement(for:isKept:)`).
     case full
     /// The advertisement is newer than the stored one, but its source sends renewals more often than `renewalRate`
     /// allows. Request the advertisement again later.
@@ -228,10 +228,10 @@ public struct Mesh {
   /// `install` with the newcomer's advertisement next. Returns the slot of the link that led to the evicted node, or
   /// that introduced it.
   @discardableResult
-  public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) -> Int {
-    let leaver = database.records[place.leaver]
+  public mutating func take(_ replacement: Replacement, for newcomer: NodeID, from slot: Int) -> Int {
+    let leaver = database.records[replacement.leaver]
     let link = leaver.route.map { Int($0.link) } ?? Int(leaver.ingress)
-    database.replace(place.leaver, by: newcomer, below: place.parent, from: slot)
+    database.replace(replacement.leaver, by: newcomer, below: replacement.parent, from: slot)
     needsRoutes = true
     return link
   }
@@ -371,7 +371,7 @@ public struct Mesh {
   public var hasRoom: Bool { database.hasRoom }
 
   /// Whether every record is in use. If every record is in use, a new node is stored only if another node is evicted
-  /// (`place(for:isKept:)`).
+  /// (`replacement(for:isKept:)`).
   public var isFull: Bool { database.isFull }
 
   /// The number of known nodes, not counting this node.

@@ -37,14 +37,14 @@ struct NodeRecord {
   var services = Stamp()
   var relays = false
   var route: Route?
-  /// The record of the node before this record's node on the route. If `isPlaced`, there is no route yet, and `parent`
-  /// is the record of the node that listed this node at its admission.
+  /// The record of the node before this record's node on the route. If `isProvisional`, there is no route yet, and
+  /// `parent` is the record of the node that listed this node at its admission.
   var parent: UInt16 = 0
   /// Whether the node was admitted to a full database and has no route yet.
-  var isPlaced = false
+  var isProvisional = false
 
   /// Whether the node is in the route tree, because of its route or because the node of record `parent` lists it.
-  var isInTree: Bool { route != nil || isPlaced }
+  var isInTree: Bool { route != nil || isProvisional }
 
   subscript(kind: AdvertisementKind) -> Stamp {
     get {

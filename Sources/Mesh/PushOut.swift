@@ -20,7 +20,7 @@ import Primitives
 /// how often the mesh searches for a node to evict.
 extension Mesh {
   /// The record that a newcomer gets when another node is evicted.
-  public struct Place {
+  public struct Replacement {
     /// The index of the node to evict, and the index of the node that lists the newcomer.
     let leaver: Int
     let parent: Int
@@ -29,9 +29,9 @@ extension Mesh {
   /// Chooses the node to evict for `newcomer`. Returns nil if no node with a route lists the newcomer, or if the
   /// newcomer itself must be refused. Neighbours and nodes for which `isKept` is true are never evicted, nor are nodes
   /// on the paths to them.
-  public func place(for newcomer: NodeID, isKept: (NodeID) -> Bool) -> Place? {
+  public func replacement(for newcomer: NodeID, isKept: (NodeID) -> Bool) -> Replacement? {
     guard let parent = parent(for: newcomer) else { return nil }
-    if let number = database.unreachable { return Place(leaver: number, parent: parent) }
+    if let number = database.unreachable { return Replacement(leaver: number, parent: parent) }
     var tree = RouteTree(database)
     for number in 1..<database.end where tree.holds(number) {
       let node = node(at: number)
@@ -40,14 +40,14 @@ extension Mesh {
     for number in 1..<database.end where tree.holds(number) && !tree.isKept[number] { tree.count(number) }
     let isNewcomerKept = parent == RouteTree.root || isKept(newcomer)
     if !isNewcomerKept { tree.count(parent, isNewcomer: true) }
-    var place = RouteTree.root
+    var leaver = RouteTree.root
     while true {
-      let (child, weight) = tree.heaviestChild(of: place)
-      if place == parent && !isNewcomerKept && weight <= 1 { return nil }
+      let (child, weight) = tree.heaviestChild(of: leaver)
+      if leaver == parent && !isNewcomerKept && weight <= 1 { return nil }
       guard let child else { break }
-      place = child
+      leaver = child
     }
-    return place == RouteTree.root ? nil : Place(leaver: place, parent: parent)
+    return leaver == RouteTree.root ? nil : Replacement(leaver: leaver, parent: parent)
   }
 
   /// The record of the node that lists the newcomer. For a neighbour, that record is this node's own record, otherwise
@@ -100,10 +100,10 @@ private struct RouteTree {
     }
   }
 
-  func heaviestChild(of place: Int) -> (number: Int?, weight: UInt16) {
+  func heaviestChild(of parent: Int) -> (number: Int?, weight: UInt16) {
     var heaviest: Int?
     var most: UInt16 = 0
-    for number in 1..<database.end where holds(number) && Int(database.records[number].parent) == place {
+    for number in 1..<database.end where holds(number) && Int(database.records[number].parent) == parent {
       let weight = weights[number]
       if weight > most || weight == most && weight > 0 && isAboveNewcomer[number] {
         (heaviest, most) = (number, weight)

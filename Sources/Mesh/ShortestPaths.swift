@@ -77,7 +77,7 @@ struct ShortestPaths {
     var steps = search(by: .cost, database, links, local: local)
     // A path leads through each relay once at most, so with fewer relays no path is too long.
     if relays >= Int(Limits.hopsMax) { steps += search(by: .links, database, links, local: local) }
-    settlePlaces(database, links)
+    settleProvisional(database, links)
     return steps
   }
 
@@ -167,15 +167,15 @@ struct ShortestPaths {
 
   /// A node that was admitted without a route keeps its position below the node that lists it. This position ends when
   /// the node has a route, or when the node above no longer lists it.
-  private func settlePlaces(_ database: borrowing Database, _ links: borrowing LocalLinks) {
-    for number in 1..<database.end where database.records[number].isPlaced {
+  private func settleProvisional(_ database: borrowing Database, _ links: borrowing LocalLinks) {
+    for number in 1..<database.end where database.records[number].isProvisional {
       let record = database.records[number]
       let parent = Int(record.parent)
       var isListed = links.carrier(to: record.id) != nil
       if parent != 0, database.records[parent].route != nil {
         isListed = database.entry(parent, of: record.id) != nil
       }
-      database.records[number].isPlaced = isListed && record.route == nil
+      database.records[number].isProvisional = isListed && record.route == nil
     }
   }
 

@@ -88,7 +88,7 @@ extension Node {
     let view = try AdvertisementView(payload)
     // The identifier of a flooded frame is the advertisement's age.
     let age = header.identifier
-    var place: Mesh.Place?
+    var replacement: Mesh.Replacement?
     switch mesh.assess(header.source, view, age: age, now: now) {
     case .new: break
     case .duplicate:
@@ -98,7 +98,7 @@ extension Node {
     case .full:
       // The search for a node to evict takes as long as a signature check. Only one of the two is charged.
       guard try mayCheck(header, payload, on: slot, now) else { return }
-      place = try findPlace(for: header.source, on: slot, now)
+      replacement = try findReplacement(for: header.source, on: slot, now)
     case .tooOften:
       flooding[slot].owe(header.source, now: now)
       throw .tooMany
@@ -117,12 +117,12 @@ extension Node {
       }
       throw .loopedSource
     }
-    if place == nil {
+    if replacement == nil {
       guard try mayCheck(header, payload, on: slot, now) else { return }
     }
     try verify(view, of: header.source, on: slot, now)
     if refuses(header.source, view) { throw .notTrusted }
-    if let place { evict(place, for: header.source, on: slot) }
+    if let replacement { evict(replacement, for: header.source, on: slot) }
     let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     if hasChanged { routeCost.note(changeFrom: slot) }
     if hasChanged && mesh.isFull { askForUnknown(view, of: header.source, on: slot, now) }
@@ -169,11 +169,12 @@ extension Node {
   }
 
   /// Chooses the node to evict from a full database for `source`. Throws if there is none.
-  private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameError) -> Mesh.Place {
-    let place = mesh.place(for: source) {
+  private func findReplacement(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameError) -> Mesh.Replacement
+  {
+    let replacement = mesh.replacement(for: source) {
       associations.association(with: $0) != nil || trust?.isPinnedByOperator($0) ?? false
     }
-    if let place { return place }
+    if let replacement { return replacement }
     journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
     linksWithoutRoom |= 1 << UInt64(slot)
     throw .overLength
@@ -181,8 +182,8 @@ extension Node {
 
   /// Evicts a node from a full database. The neighbours know the evicted node and would not send its advertisements
   /// again before their renewal. So the advertisements are requested when the database has room again.
-  private func evict(_ place: Mesh.Place, for newcomer: NodeID, on slot: Int) {
-    let link = mesh.take(place, for: newcomer, from: slot)
+  private func evict(_ replacement: Mesh.Replacement, for newcomer: NodeID, on slot: Int) {
+    let link = mesh.take(replacement, for: newcomer, from: slot)
     if links.indices.contains(link) { linksWithoutRoom |= 1 << UInt64(link) }
   }
 

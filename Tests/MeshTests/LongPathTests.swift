@@ -77,5 +77,5 @@ private func ring() -> Bench {
   bench.state(16, [.init(number: 15), .init(number: 17), .init(number: 30)], sequence: 2)
   bench.state(40, [])
   bench.mesh.computeRoutes()
-  #expect(bench.mesh.place(for: bench.id(30)) { _ in false } != nil)
+  #expect(bench.mesh.replacement(for: bench.id(30)) { _ in false } != nil)
 }

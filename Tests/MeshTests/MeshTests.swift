@@ -194,7 +194,7 @@ import Testing
   #expect(bench.assess(Limits.nodesMax, epoch: 1, sequence: 1) == .full)
   bench.link(0, to: Limits.nodesMax)
   let newcomer = bench.id(Limits.nodesMax)
-  bench.mesh.take(try #require(bench.mesh.place(for: newcomer) { _ in false }), for: newcomer, from: 0)
+  bench.mesh.take(try #require(bench.mesh.replacement(for: newcomer) { _ in false }), for: newcomer, from: 0)
   bench.state(Limits.nodesMax, [])
   #expect(bench.mesh.nodeCount == Limits.nodesMax - 1)
   #expect(bench.mesh.index(of: bench.id(7)) == nil && bench.mesh.index(of: bench.id(Limits.nodesMax)) != nil)
@@ -292,8 +292,8 @@ extension AdvertisementKind {
   for number in 2..<Limits.nodesMax { bench.state(number, [], lifetime: 3600, from: 4) }
   for number in Limits.nodesMax..<Limits.nodesMax + 40 {
     bench.link(number - Limits.nodesMax, to: number)
-    let place = try #require(bench.mesh.place(for: bench.id(number)) { _ in false })
-    bench.mesh.take(place, for: bench.id(number), from: 4)
+    let replacement = try #require(bench.mesh.replacement(for: bench.id(number)) { _ in false })
+    bench.mesh.take(replacement, for: bench.id(number), from: 4)
   }
   #expect(bench.mesh.index(of: bench.id(1)) != nil && bench.mesh.nodeCount == Limits.nodesMax - 1)
 }

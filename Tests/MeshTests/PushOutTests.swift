@@ -32,19 +32,19 @@ private struct Crowd {
 
   func below(_ branch: Int) -> [Int] { Array(stride(from: branch + 60, through: Self.leaves.upperBound, by: 60)) }
 
-  func place(_ newcomer: Int, keeping kept: [Int] = []) -> Mesh.Place? {
+  func replacement(_ newcomer: Int, keeping kept: [Int] = []) -> Mesh.Replacement? {
     let kept = kept.map { bench.id($0) }
-    return bench.mesh.place(for: bench.id(newcomer)) { kept.contains($0) }
+    return bench.mesh.replacement(for: bench.id(newcomer)) { kept.contains($0) }
   }
 
-  func take(_ place: Mesh.Place, for newcomer: Int, behind parent: Int) {
-    bench.mesh.take(place, for: bench.id(newcomer), from: 1)
+  func take(_ replacement: Mesh.Replacement, for newcomer: Int, behind parent: Int) {
+    bench.mesh.take(replacement, for: bench.id(newcomer), from: 1)
     bench.state(newcomer, [.init(number: parent)], from: 1)
   }
 
-  /// The node that gives its place in the database to a newcomer.
-  func leaver(_ place: Mesh.Place) -> Int? {
-    Bench.identities.firstIndex { $0.id == bench.mesh.node(at: place.leaver) }
+  /// The node that gives its record to a newcomer.
+  func leaver(_ replacement: Mesh.Replacement) -> Int? {
+    Bench.identities.firstIndex { $0.id == bench.mesh.node(at: replacement.leaver) }
   }
   func hasRoute(_ number: Int) -> Bool { bench.mesh.route(to: bench.id(number)) != nil }
 }
@@ -52,30 +52,30 @@ private struct Crowd {
 @Test func `a newcomer evicts a node of the largest branch from a full database`() throws {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
-  let place = try #require(crowd.place(Crowd.newcomer))
-  #expect(Crowd.leaves.contains(try #require(crowd.leaver(place))))
-  crowd.take(place, for: Crowd.newcomer, behind: 2)
+  let replacement = try #require(crowd.replacement(Crowd.newcomer))
+  #expect(Crowd.leaves.contains(try #require(crowd.leaver(replacement))))
+  crowd.take(replacement, for: Crowd.newcomer, behind: 2)
   crowd.bench.mesh.computeRoutes()
   #expect(crowd.hasRoute(Crowd.newcomer) && Crowd.honest.allSatisfy(crowd.hasRoute))
   #expect(crowd.bench.mesh.nodeCount == Limits.nodesMax - 1)
 }
 
 @Test func `a newcomer that no node lists gets no slot`() {
-  #expect(Crowd().place(Crowd.newcomer) == nil)
+  #expect(Crowd().replacement(Crowd.newcomer) == nil)
 }
 
 @Test func `a newcomer in the largest branch gets no slot while all branches are equal`() {
   let crowd = Crowd()
   // Branch 33 already has three leaves, and now also lists the newcomer.
   crowd.bench.state(33, ([1] + crowd.below(33) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
-  #expect(crowd.place(Crowd.newcomer) == nil)
+  #expect(crowd.replacement(Crowd.newcomer) == nil)
 }
 
 @Test func `a newcomer that makes its branch as large as the largest gets no slot`() {
   let crowd = Crowd()
   // Branch 80 has two leaves. The largest branches have three.
   crowd.bench.state(80, ([1] + crowd.below(80) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
-  #expect(crowd.place(Crowd.newcomer) == nil)
+  #expect(crowd.replacement(Crowd.newcomer) == nil)
 }
 
 @Test func `invented nodes that are advertised again and again soon change nothing`() {
@@ -91,8 +91,8 @@ private struct Crowd {
   for _ in 0..<5 {
     var count = 0
     for node in Array(Crowd.leaves) + more where crowd.bench.mesh.index(of: crowd.bench.id(node)) == nil {
-      guard let place = crowd.place(node) else { continue }
-      crowd.take(place, for: node, behind: Crowd.branches.first { $0 % 60 == node % 60 } ?? 0)
+      guard let replacement = crowd.replacement(node) else { continue }
+      crowd.take(replacement, for: node, behind: Crowd.branches.first { $0 % 60 == node % 60 } ?? 0)
       crowd.bench.mesh.computeRoutes()
       count += 1
     }
@@ -105,16 +105,16 @@ private struct Crowd {
 @Test func `a new neighbour always gets a slot`() {
   let crowd = Crowd()
   crowd.bench.link(2, to: Crowd.newcomer)
-  #expect(crowd.place(Crowd.newcomer).flatMap(crowd.leaver).map(Crowd.leaves.contains) == true)
+  #expect(crowd.replacement(Crowd.newcomer).flatMap(crowd.leaver).map(Crowd.leaves.contains) == true)
 }
 
 @Test func `kept nodes and the nodes on the paths to them are not evicted`() {
   let crowd = Crowd()
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   let others = Crowd.honest.map { $0 } + Crowd.leaves.dropLast(2)
-  #expect(crowd.place(Crowd.newcomer, keeping: others).flatMap(crowd.leaver).map { $0 >= 254 } == true)
+  #expect(crowd.replacement(Crowd.newcomer, keeping: others).flatMap(crowd.leaver).map { $0 >= 254 } == true)
   // Each branch leads to a leaf that is kept, so no node may be evicted.
-  #expect(crowd.place(Crowd.newcomer, keeping: Crowd.honest.map { $0 } + Crowd.leaves) == nil)
+  #expect(crowd.replacement(Crowd.newcomer, keeping: Crowd.honest.map { $0 } + Crowd.leaves) == nil)
 }
 
 @Test func `slots taken at the same instant are counted before routes are computed`() throws {
@@ -122,7 +122,7 @@ private struct Crowd {
   let newcomers = Array(256...299)
   crowd.stateRelay(listing: Array(newcomers.prefix(33)), sequence: 2)
   for newcomer in newcomers.prefix(33) {
-    crowd.take(try #require(crowd.place(newcomer)), for: newcomer, behind: 2)
+    crowd.take(try #require(crowd.replacement(newcomer)), for: newcomer, behind: 2)
   }
   crowd.bench.mesh.computeRoutes()
   #expect(newcomers.prefix(33).allSatisfy(crowd.hasRoute) && Crowd.honest.allSatisfy(crowd.hasRoute))
@@ -133,5 +133,5 @@ private struct Crowd {
   crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
   for (slot, leaf) in [(2, 254), (3, 255)] { crowd.bench.link(slot, to: leaf) }
   let others = Crowd.honest.map { $0 } + Crowd.leaves.dropLast(2)
-  #expect(crowd.place(Crowd.newcomer, keeping: others) == nil)
+  #expect(crowd.replacement(Crowd.newcomer, keeping: others) == nil)
 }
