@@ -23,8 +23,8 @@ enum FileLimits {
   /// reach this limit with many interrupted transfers. One of the waiting transfers is then cancelled, of the sender
   /// with the most.
   static let awayMax = 64
-  /// The time without received bytes after which a transfer may lose its place to another sender's transfer
-  /// (`TransferPlaces`).
+  /// The time without received bytes after which a transfer may lose its slot to another sender's transfer
+  /// (`TransferSlots`).
   static let stillTime = TimeSpan.seconds(TransferLimits.stillSeconds)
   /// The maximum number of transfers from one node that were not accepted yet.
   static let unansweredMax = 2
@@ -36,7 +36,7 @@ enum FileLimits {
   static let manifestBytesMax = UInt64(4 * TransferLimits.manifestBytesMax)
   static let entriesMax = UInt64(4 * TransferLimits.entriesMax)
   /// The maximum number of a receiver's sessions with senders, below the daemon's limit of 16 sessions per client. One
-  /// node can have `SessionLimits.invitationsPerNodeMax` of them. `TransferPlaces` divides them among senders.
+  /// node can have `SessionLimits.invitationsPerNodeMax` of them. `TransferSlots` divides them among senders.
   static let sessionsMax = 14
 }
 

@@ -16,7 +16,7 @@ final class IncomingFiles {
     /// The offer is accepted, and waits for memory for its manifest (its list of files).
     case waiting
     case receiving
-    /// The path to the sender failed, or the transfer gave its place to another sender. The transfer waits until the
+    /// The path to the sender failed, or the transfer gave its slot to another sender. The transfer waits until the
     /// sender repeats the offer.
     case away
     /// The last records of the transfer are being sent.
@@ -156,7 +156,7 @@ final class IncomingFiles {
     }
   }
 
-  /// Gives this transfer's place to another sender. As after a failed path, the transfer waits, and continues when its
+  /// Gives this transfer's slot to another sender. As after a failed path, the transfer waits, and continues when its
   /// sender tries again.
   func giveWay() { gone(isCut: false, isPostponed: true) }
 
@@ -271,10 +271,10 @@ final class IncomingFiles {
     }
   }
 
-  /// This transfer as an entry of `TransferPlaces`, which divides the places among senders. A transfer that waits for
+  /// This transfer as an entry of `TransferSlots`, which divides the slots among senders. A transfer that waits for
   /// memory is treated as active, because its sender cannot end the wait.
-  func entry(now: Instant) -> TransferPlaces<NodeID>.Entry {
-    TransferPlaces.Entry(
+  func entry(now: Instant) -> TransferSlots<NodeID>.Entry {
+    TransferSlots.Entry(
       sender: from.node, isTrusted: isAccepted || isOfTrusted,
       stillMilliseconds: phase == .waiting ? 0 : (now - lastHeard).milliseconds, mayYield: phase != .ending)
   }

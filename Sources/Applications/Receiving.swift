@@ -184,7 +184,7 @@ final class Receiving {
 
   private func admits(_ sender: WaitingSender) -> Bool {
     let now = console.now
-    switch SenderRooms.place(for: sender, among: rooms, transfers, now: now) {
+    switch SenderRooms.choose(for: sender, among: rooms, transfers, now: now) {
     case .free: break
     case .instead(let index):
       let session = rooms[index].session
@@ -276,9 +276,9 @@ final class Receiving {
     if let known = transfers.first(where: { $0.from == from && $0.resource == resource }) {
       if known.phase == .asking { withdraw(known) }
       if known.outcome == nil {
-        guard known.phase != .away || makePlace(for: from.node, isTrusted: true) else {
+        guard known.phase != .away || findSlot(for: from.node, isTrusted: true) else {
           // The offer was accepted before, so it is postponed instead of refused. The sender then tries again until the
-          // transfer gets a place.
+          // transfer gets a slot.
           connection.ask(.take(stream: received, isWanted: false, limit: 0, isPostponed: true))
           return
         }
@@ -289,7 +289,7 @@ final class Receiving {
       tidy()
     }
     let ofNode = transfers.count { $0.from.node == from.node && !$0.isAccepted }
-    guard ofNode < FileLimits.unansweredMax, makePlace(for: from.node, isTrusted: isTrusted) else {
+    guard ofNode < FileLimits.unansweredMax, findSlot(for: from.node, isTrusted: isTrusted) else {
       connection.ask(.take(stream: received, isWanted: false, limit: 0))
       return
     }
@@ -299,15 +299,15 @@ final class Receiving {
     transfer.take(received, attempt, session)
   }
 
-  /// Finds a place for an offer among the `placesMax` active transfers. If necessary, another transfer gives its place
+  /// Finds a slot for an offer among the `slotsMax` active transfers. If necessary, another transfer gives its slot
   /// up and waits until its sender tries again. If too many transfers wait, one of these is cancelled.
-  private func makePlace(for node: NodeID, isTrusted: Bool) -> Bool {
+  private func findSlot(for node: NodeID, isTrusted: Bool) -> Bool {
     if transfers.count >= FileLimits.awayMax {
       let away = transfers.filter { $0.phase == .away }
       (away.displaced(by: node, now: console.now) ?? away.first)?.cancel()
     }
     let held = transfers.filter { $0.phase != .away && $0.phase != .over }
-    switch held.place(of: TransferLimits.placesMax, for: node, isTrusted: isTrusted, now: console.now) {
+    switch held.choose(of: TransferLimits.slotsMax, for: node, isTrusted: isTrusted, now: console.now) {
     case .free: return true
     case .instead(let index):
       giveWay(held[index])

@@ -27,11 +27,11 @@ struct WaitingSender {
 
 /// Decides which senders get one of the `sessionsMax` sessions, and which senders lose theirs.
 enum SenderRooms {
-  /// The place for one more session with a sender: a free place, or that of a session that is closed. Sessions without
-  /// an offer after `FileLimits.roomTime` are closed first. Among the others `TransferPlaces` chooses.
-  static func place(
+  /// The slot for one more session with a sender: a free slot, or that of a session that is closed. Sessions without
+  /// an offer after `FileLimits.roomTime` are closed first. Among the others `TransferSlots` chooses.
+  static func choose(
     for sender: WaitingSender, among rooms: [SenderRoom], _ transfers: [IncomingFiles], now: Instant
-  ) -> TransferPlaces<NodeID>.Place {
+  ) -> TransferSlots<NodeID>.Choice {
     func used(in room: SenderRoom) -> [IncomingFiles] {
       transfers.filter { $0.session == room.session && $0.phase != .away }
     }
@@ -43,28 +43,28 @@ enum SenderRooms {
     let entries = rooms.map { room in
       let used = used(in: room)
       let lastHeard = used.reduce(room.openedAt) { max($0, $1.lastHeard) }
-      return TransferPlaces.Entry(
+      return TransferSlots.Entry(
         sender: room.node, isTrusted: room.isTrusted || used.contains { $0.isAccepted },
         stillMilliseconds: (now - lastHeard).milliseconds, mayYield: !used.contains { $0.phase == .ending })
     }
-    let place = TransferPlaces(entries, of: FileLimits.sessionsMax).place(
+    let choice = TransferSlots(entries, of: FileLimits.sessionsMax).choose(
       for: sender.from.node, isTrusted: sender.isTrusted)
-    if place == .free { return .free }
-    return isUnused.firstIndex(of: true).map { .instead(of: $0) } ?? place
+    if choice == .free { return .free }
+    return isUnused.firstIndex(of: true).map { .instead(of: $0) } ?? choice
   }
 }
 
 extension [IncomingFiles] {
-  /// The place for one more transfer of a sender, if these transfers share `capacity` places: a free place, or that of
+  /// The slot for one more transfer of a sender, if these transfers share `capacity` slots: a free slot, or that of
   /// another transfer.
-  func place(of capacity: Int, for node: NodeID, isTrusted: Bool, now: Instant) -> TransferPlaces<NodeID>.Place {
-    TransferPlaces(map { $0.entry(now: now) }, of: capacity).place(for: node, isTrusted: isTrusted)
+  func choose(of capacity: Int, for node: NodeID, isTrusted: Bool, now: Instant) -> TransferSlots<NodeID>.Choice {
+    TransferSlots(map { $0.entry(now: now) }, of: capacity).choose(for: node, isTrusted: isTrusted)
   }
 
   /// The transfer that gives way to an accepted transfer of `node` when a shared resource is used up; nil if none gives
   /// way.
   func displaced(by node: NodeID, now: Instant) -> IncomingFiles? {
-    guard case .instead(let index) = place(of: 0, for: node, isTrusted: true, now: now) else { return nil }
+    guard case .instead(let index) = choose(of: 0, for: node, isTrusted: true, now: now) else { return nil }
     return self[index]
   }
 

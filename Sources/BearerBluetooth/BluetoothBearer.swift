@@ -127,10 +127,10 @@ public final class BluetoothBearer {
 
   var isUp: Bool { adapter.working != nil }
   /// The maximum number of LE links at once.
-  var places: Int { settings.linksMax }
+  var slots: Int { settings.linksMax }
   /// The number of LE link slots, less the links and the queued dials. The number is negative if more dials are queued
   /// than slots are free, and while no controller is up.
-  var placesFree: Int { isUp ? places - plan.links - dials.count : .min + 1 }
+  var slotsFree: Int { isUp ? slots - plan.links - dials.count : .min + 1 }
 
   /// Notes that `byteCount` bytes have passed over the stream of a peer, in both directions, since the last call.
   public func passed(_ peer: RemoteAddress, _ byteCount: UInt64) {
@@ -290,7 +290,7 @@ public final class BluetoothBearer {
       delegate?.bearerDialFailed(token: token, reason: "the peer connected first")
     }
     plan.handle(.airShared(wifi.isLoaded(loop.now)), loop.now)
-    let mayInquire = classic?.isDiscoverable ?? false && !busy.isLoaded(loop.now) && hasClassicPlace
+    let mayInquire = classic?.isDiscoverable ?? false && !busy.isLoaded(loop.now) && hasClassicSlot
     plan.handle(.mayInquire(mayInquire), loop.now)
     while let command = plan.nextCommand(loop.now) { carryOut(command) }
     while let next = paces.next(loop.now) { load(next.parameters, next.endpoint) }

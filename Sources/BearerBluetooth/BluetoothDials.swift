@@ -60,7 +60,7 @@ extension BluetoothBearer {
 
   var isDiallingClassic: Bool { dial?.peer.isClassic ?? false }
 
-  var hasClassicPlace: Bool { linked.count { $0.isClassic } < ClassicRadio.linksMax }
+  var hasClassicSlot: Bool { linked.count { $0.isClassic } < ClassicRadio.linksMax }
 
   /// Hands over a stream that a peer has opened. `unitBytesMax` is nil if the stream has already closed.
   func accepted(_ descriptor: CInt, _ peer: WireAddress, unitBytesMax: Int?) {
@@ -117,9 +117,9 @@ extension BluetoothBearer {
       overtaken.add(token, loop.now)
       return dialEnded(isSuccess: true)
     }
-    guard linked.contains(peer) || (peer.isClassic ? hasClassicPlace : plan.hasFreeSlot) else {
-      let places = peer.isClassic ? ClassicRadio.linksMax : settings.linksMax
-      delegate?.bearerDialFailed(token: token, reason: "all \(places) Bluetooth link slots are in use")
+    guard linked.contains(peer) || (peer.isClassic ? hasClassicSlot : plan.hasFreeSlot) else {
+      let slots = peer.isClassic ? ClassicRadio.linksMax : settings.linksMax
+      delegate?.bearerDialFailed(token: token, reason: "all \(slots) Bluetooth link slots are in use")
       return dialEnded(isSuccess: true)
     }
     let process = process(working.address, peer)

@@ -45,7 +45,7 @@ final class Connection: Sendable {
   /// Fulfilled with the reason when the connection has ended.
   let ended = Promise<CausewayError>()
   private let requests = Gate(Limits.requestsMax)
-  let incoming = IncomingPlaces(TransferLimits.placesMax, hasReserve: true)
+  let incoming = IncomingSlots(TransferLimits.slotsMax, hasReserve: true)
 
   /// Takes ownership of a connected, non-blocking socket.
   init(_ stream: Int32) throws(CausewayError) {

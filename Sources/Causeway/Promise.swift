@@ -45,26 +45,26 @@ final class Promise<Value: Sendable>: Sendable {
   }
 }
 
-/// A counting semaphore for tasks. The units of the semaphore are called places. Places are granted in the order of the
+/// A counting semaphore for tasks. The units of the semaphore are called slots. Slots are granted in the order of the
 /// requests.
 final class Gate: Sendable {
   private struct State {
     var free: Int
-    var waiters: [(ticket: UInt64, places: Int, promise: Promise<Void>)] = []
+    var waiters: [(ticket: UInt64, slots: Int, promise: Promise<Void>)] = []
     var last: UInt64 = 0
   }
   private let state: Mutex<State>
-  let places: Int
+  let slots: Int
 
-  init(_ places: Int) {
-    self.places = places
-    state = Mutex(State(free: places))
+  init(_ slots: Int) {
+    self.slots = slots
+    state = Mutex(State(free: slots))
   }
 
-  /// Clamps a request to 1 … `places`.
-  private func counted(_ wanted: Int) -> Int { min(max(wanted, 1), places) }
+  /// Clamps a request to 1 … `slots`.
+  private func counted(_ wanted: Int) -> Int { min(max(wanted, 1), slots) }
 
-  /// Waits for `wanted` places. Returns false if the task was cancelled first.
+  /// Waits for `wanted` slots. Returns false if the task was cancelled first.
   func enter(_ wanted: Int = 1) async -> Bool {
     let count = counted(wanted), turn = Promise<Void>()
     let ticket: UInt64? = state.withLock { state in
@@ -87,7 +87,7 @@ final class Gate: Sendable {
     return false
   }
 
-  /// Whether a task waits for a place.
+  /// Whether a task waits for a slot.
   var isWaiting: Bool { state.withLock { !$0.waiters.isEmpty } }
 
   func leave(_ wanted: Int = 1) { leave(counting: counted(wanted)) }
@@ -96,8 +96,8 @@ final class Gate: Sendable {
     let next = state.withLock { state in
       state.free += count
       var next: [Promise<Void>] = []
-      while let first = state.waiters.first, first.places <= state.free {
-        state.free -= first.places
+      while let first = state.waiters.first, first.slots <= state.free {
+        state.free -= first.slots
         next.append(first.promise)
         state.waiters.removeFirst()
       }

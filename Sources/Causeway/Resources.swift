@@ -17,7 +17,7 @@ final class Resources: Sendable {
     var routes: [Route: IncomingTransferTask] = [:]
   }
   /// The slots for unanswered offers.
-  private let unanswered = IncomingPlaces(Limits.offersMax, hasReserve: false)
+  private let unanswered = IncomingSlots(Limits.offersMax, hasReserve: false)
   private let state = Mutex(State())
 
   /// Handles a stream with a reserved name. A stream that no transfer expects is released, and its `deinit` refuses it.

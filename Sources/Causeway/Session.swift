@@ -168,12 +168,12 @@ public final class Session: Sendable {
       // reserved, the message can be sent.
       guard error.reason == .full else { throw error }
     }
-    return try await send(request, node.results.places)
+    return try await send(request, node.results.slots)
   }
 
-  private func send(_ request: Request, _ places: Int) async throws(CausewayError) -> [Address: Delivery] {
-    guard await node.results.enter(places) else { throw .cancelled }
-    defer { node.results.leave(places) }
+  private func send(_ request: Request, _ slots: Int) async throws(CausewayError) -> [Address: Delivery] {
+    guard await node.results.enter(slots) else { throw .cancelled }
+    defer { node.results.leave(slots) }
     return try await connection.ask(request).results
   }
 

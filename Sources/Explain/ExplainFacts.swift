@@ -55,11 +55,11 @@ public struct BearerFacts {
 /// An address of a node, from discovery or from the configuration.
 public struct HeardFacts {
   /// The state of the dial to the address. `served` means that a link or another dial already reaches the node there.
-  /// `lacksPlace` means that the dial waits for a free connection of the radio.
+  /// `lacksSlot` means that the dial waits for a free connection of the radio.
   public enum Plan: Equatable, Sendable {
     case notWanted
     case waiting(milliseconds: UInt64)
-    case lacksPlace
+    case lacksSlot
     case dialling
     case served
   }

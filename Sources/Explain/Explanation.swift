@@ -221,7 +221,7 @@ public struct Explanation {
           "the next dial is in ", decimal(UInt64(milliseconds / 1000)), ".", decimal(UInt64(milliseconds / 100 % 10)),
           " s"
         )
-    case .lacksPlace: "the dial waits for a free connection of the radio"
+    case .lacksSlot: "the dial waits for a free connection of the radio"
     case .dialling: "it is being dialled"
     case .served: "another link or dial already reaches it"
     }

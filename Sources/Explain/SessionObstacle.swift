@@ -10,9 +10,9 @@ public enum SessionObstacle: Equatable, Sendable {
   case contradiction
   case noCommonVersion
   /// This box has no free session or handshake.
-  case noPlaceHere
+  case noSlotHere
   /// The other node has no free session or handshake.
-  case noPlaceThere
+  case noSlotThere
   /// The last handshake timed out.
   case silent
   /// The node that answered has a different key.
@@ -37,8 +37,8 @@ extension SessionObstacle {
   /// of the user.
   var stands: Bool {
     switch self {
-    case .refusedHere, .refusedThere, .acceptedSince, .contradiction, .noCommonVersion, .noPlaceHere: true
-    case .noPlaceThere, .silent, .otherKey, .failed: false
+    case .refusedHere, .refusedThere, .acceptedSince, .contradiction, .noCommonVersion, .noSlotHere: true
+    case .noSlotThere, .silent, .otherKey, .failed: false
     }
   }
 
@@ -51,8 +51,8 @@ extension SessionObstacle {
     case .contradiction:
       joined("an advertisement of ", names.peer, " or this box was altered on the path: the session contradicts it")
     case .noCommonVersion: joined(names.peer, " and this box have no common version of the end-to-end session")
-    case .noPlaceHere: "this box is busy: all its sessions with peers are in use"
-    case .noPlaceThere: joined(names.peer, " is busy: all its sessions with peers are in use")
+    case .noSlotHere: "this box is busy: all its sessions with peers are in use"
+    case .noSlotThere: joined(names.peer, " is busy: all its sessions with peers are in use")
     case .silent: joined(names.peer, " does not answer the end-to-end handshake")
     case .otherKey: joined("the node that answered for ", names.peer, " has another key")
     case .failed(let reason): joined("the end-to-end handshake with ", names.peer, " failed: ", reason)
@@ -68,8 +68,8 @@ extension SessionObstacle {
     case .contradiction:
       joined("causeway trace ", names.peerID, " shows the boxes on the path; one of them alters frames")
     case .noCommonVersion: "compare “causeway version” on both"
-    case .noPlaceHere: "try again in a few seconds; if it persists: causeway log --level info"
-    case .noPlaceThere:
+    case .noSlotHere: "try again in a few seconds; if it persists: causeway log --level info"
+    case .noSlotThere:
       joined("try again in a few seconds; if it persists, on ", names.peer, ": causeway log --level info")
     case .silent, .otherKey, .failed:
       joined("on ", names.peer, ": causeway explain ", names.ownID, " shows whether it refuses this box")

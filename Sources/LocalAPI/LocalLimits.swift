@@ -57,7 +57,7 @@ public enum LocalLimits {
   /// Raspberry Pi 4's processor. Waiting users take turns.
   static let signaturesOfAll = TokenRate(perSecond: 100, burst: 128)
   /// The longest packet, in bytes without its length field, that a client may send at any time. A longer packet needs a
-  /// slot; see `LongPacketPlaces`.
+  /// slot; see `LongPacketSlots`.
   public static let shortPacketBytesMax = 4_352
   /// The number of slots for longer packets from clients. A single user gets at most 2 of these slots, and one slot is
   /// reserved for the operator.

@@ -7,7 +7,7 @@ import Primitives
 /// `penaltyOfOne`, so the first break causes no quarantine. A quarantined link is used only if no other route exists,
 /// so routes do not flap with the link.
 ///
-/// The entries of the table are divided among the addresses of neighbours (`SourcePlaces`), not among their keys,
+/// The entries of the table are divided among the addresses of neighbours (`SourceSlots`), not among their keys,
 /// because new keys cost nothing.
 public struct FlapDamping {
   /// A link that was up for at least this long has not flapped.
@@ -26,7 +26,7 @@ public struct FlapDamping {
   }
 
   private var entries = FixedArray<64, Entry>(repeating: Entry())
-  private var sources = SourcePlaces()
+  private var sources = SourceSlots()
   /// The number of entries that were ever used. Used entries come first in the table. In a stable network no entry was
   /// used, so nothing is scanned.
   private var used = 0
@@ -39,7 +39,7 @@ public struct FlapDamping {
     _ peer: NodeID, _ bearer: BearerKind, from source: UInt64, life: TimeSpan, now: Instant
   ) -> TimeSpan? {
     if life >= Self.lifeMin { return nil }
-    let index = find(peer, bearer) ?? place(for: source, now)
+    let index = find(peer, bearer) ?? index(for: source, now)
     used = max(used, index + 1)
     if entries[index].peer != peer || entries[index].bearer != bearer {
       entries[index] = Entry(peer: peer, bearer: bearer)
@@ -95,15 +95,15 @@ public struct FlapDamping {
 
   /// The entry that a newcomer gets: one whose penalty has decayed to zero. If there is none, the address with the most
   /// entries loses its entry with the least penalty.
-  private func place(for source: UInt64, _ now: Instant) -> Int {
+  private func index(for source: UInt64, _ now: Instant) -> Int {
     let most = sources.most(beside: source)
-    var place = 0
+    var weakest = 0
     var least = UInt32.max
     for index in entries.indices {
       let left = Self.decayed(entries[index].penalty, now - entries[index].at)
       if left == 0 { return index }
-      if left < least && sources.held(by: sources[index], beside: source) == most { (place, least) = (index, left) }
+      if left < least && sources.held(by: sources[index], beside: source) == most { (weakest, least) = (index, left) }
     }
-    return place
+    return weakest
   }
 }

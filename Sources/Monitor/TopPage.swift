@@ -96,9 +96,9 @@ enum TopPage {
     ])
     for radio in figures.radios {
       let sample = radio.sample
-      let most = sample.placesMax.map { "/\($0)" } ?? ""
+      let most = sample.slotsMax.map { "/\($0)" } ?? ""
       grid.add([
-        sample.name, sample.state, Array((sample.placesUsed.map { "\($0)" + most } ?? "–").utf8),
+        sample.name, sample.state, Array((sample.slotsUsed.map { "\($0)" + most } ?? "–").utf8),
         rate(radio.received), rate(radio.sent), percent(radio.airPermille), percent(radio.scanningPermille),
         percent(radio.diallingPermille),
       ])

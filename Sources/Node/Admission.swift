@@ -68,7 +68,7 @@ public struct Admission {
       switch self {
       case .sourceFull: "beyond 4 at once from one address"
       case .wasteful: "after handshakes without a lasting link"
-      case .full: "beyond all places"
+      case .full: "beyond all slots"
       case .dropped: "dropped early"
       case .notTLS: "without TLS"
       case .silent: "silent"

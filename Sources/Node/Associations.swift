@@ -432,7 +432,8 @@ extension Node {
     let route = mesh.route(to: peer)
     let ingress = slot ?? route.map { Int($0.link) }
     let isSealed = protection.seal != nil
-    guard takePlace(for: peer, ingress ?? FairShare.ownHolder, isSealed: isSealed, isClaimed: isClaimed, now) else {
+    guard takeAssociationSlot(for: peer, ingress ?? FairShare.ownHolder, isSealed: isSealed, isClaimed: isClaimed, now)
+    else {
       return nil
     }
     let cause = journal.cause(ofLink: ingress ?? FairShare.ownHolder).about(.none)

@@ -45,7 +45,7 @@ struct Connector {
     /// The time at which the dial in progress was due.
     var dialDueAt = Instant.zero
     /// Whether the dial is due, but the Bluetooth adapter has no free connection or is busy with another dial.
-    var lacksPlace = false
+    var lacksSlot = false
 
     /// Whether `LinkSelection` decides on the candidate.
     var isSelected: Bool { domain != 0 && hint != 0 }
@@ -135,7 +135,7 @@ struct Connector {
   let relays: Bool
   var candidates: [Candidate] = []
   /// The number of the adapter's Bluetooth connections that dials may use, including dials in progress.
-  var bluetoothPlaces = Int.max
+  var bluetoothSlots = Int.max
   /// Counts how often a candidate was found, lost or got another hint.
   private(set) var candidateChanges: UInt64 = 0
   /// Whether candidates, links or the demand have changed since the last `choose`.
@@ -206,7 +206,7 @@ struct Connector {
 
   /// Reschedules a dial that failed because an inbound link took the adapter's last connection. The dial keeps its due
   /// time.
-  mutating func dialLostPlace(_ handle: UInt32) {
+  mutating func dialLostSlot(_ handle: UInt32) {
     guard let index = index(of: handle) else { return }
     candidates[index].phase = .waiting(candidates[index].dialDueAt)
     isStale = true
@@ -366,7 +366,7 @@ struct Connector {
   mutating func nextDial(
     now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
   ) -> UInt32? {
-    for index in candidates.indices { candidates[index].lacksPlace = false }
+    for index in candidates.indices { candidates[index].lacksSlot = false }
     if isDiallingAll { return nil }
     while let index = longestDue(now) {
       let candidate = candidates[index]
@@ -378,10 +378,10 @@ struct Connector {
       } else if candidate.isSpare && candidate.wasReached {
         candidates[index].wasReached = false
         candidates[index].phase = .waiting(now + candidate.spareDeferral)
-      } else if candidate.bearer == .bluetoothLE && bluetoothDials >= places(for: candidate)
+      } else if candidate.bearer == .bluetoothLE && bluetoothDials >= slots(for: candidate)
         || candidate.isClassic && candidates.contains(where: { $0.phase == .dialling && $0.bearer.isBluetooth })
       {
-        candidates[index].lacksPlace = true
+        candidates[index].lacksSlot = true
       } else {
         if case .waiting(let start) = candidate.phase { candidates[index].dialDueAt = start }
         candidates[index].phase = .dialling
@@ -393,13 +393,13 @@ struct Connector {
 
   /// The concurrent Bluetooth LE dials that are allowed for a candidate. A leaf keeps its last connection free for a
   /// relay, because a radio without a free connection does not receive advertisements.
-  private func places(for candidate: Candidate) -> Int {
-    min(Self.bluetoothDialsMax, relays || candidate.relays ? bluetoothPlaces : bluetoothPlaces - 1)
+  private func slots(for candidate: Candidate) -> Int {
+    min(Self.bluetoothDialsMax, relays || candidate.relays ? bluetoothSlots : bluetoothSlots - 1)
   }
 
   private func longestDue(_ now: Instant) -> Int? {
     var longest: (index: Int, due: Instant)?
-    for index in candidates.indices where candidates[index].isWanted && !candidates[index].lacksPlace {
+    for index in candidates.indices where candidates[index].isWanted && !candidates[index].lacksSlot {
       guard case .waiting(let start) = candidates[index].phase else { continue }
       let due = candidates[index].dialTime(start)
       if due > now { continue }
@@ -428,7 +428,7 @@ struct Connector {
     // No dial can begin before another one ends, which is an event.
     if isDiallingAll { return .never }
     var earliest = Instant.never
-    for candidate in candidates where candidate.isWanted && !candidate.lacksPlace {
+    for candidate in candidates where candidate.isWanted && !candidate.lacksSlot {
       if case .waiting(let start) = candidate.phase { earliest = min(earliest, candidate.dialTime(start)) }
     }
     return earliest
@@ -444,7 +444,7 @@ struct Connector {
 
   /// The Bluetooth LE dials in progress, and the LE dials that wait for a connection.
   var bluetoothDials: Int { candidates.count { $0.phase == .dialling && $0.bearer == .bluetoothLE } }
-  var dialsWithoutPlace: Int { candidates.count { $0.lacksPlace && !$0.isClassic } }
+  var dialsWithoutSlot: Int { candidates.count { $0.lacksSlot && !$0.isClassic } }
 
   /// Whether discovery knows the node with this hint over `bearer`.
   func knows(_ hint: UInt64, _ bearer: BearerKind) -> Bool {

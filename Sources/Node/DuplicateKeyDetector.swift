@@ -9,7 +9,7 @@ import Primitives
 /// else.
 ///
 /// Each neighbour is watched separately, and the table's entries are divided among the addresses of neighbours
-/// (`SourcePlaces`). So a liar cannot hide the claim of another neighbour.
+/// (`SourceSlots`). So a liar cannot hide the claim of another neighbour.
 struct DuplicateKeyDetector {
   /// How long a neighbour must have closed links before the other node is reported.
   static let patience = TimeSpan.seconds(20)
@@ -27,7 +27,7 @@ struct DuplicateKeyDetector {
   }
 
   private var watches = FixedArray<64, Watch>(repeating: Watch())
-  private var sources = SourcePlaces()
+  private var sources = SourceSlots()
 
   /// Records that a neighbour with address `source` closed a link as a duplicate, although this node has no other link
   /// to it. Returns true if another node with this node's key must be reported.
@@ -37,7 +37,7 @@ struct DuplicateKeyDetector {
       index = known
       if watches[index].last + Self.memory < now { watches[index].since = now }
     } else {
-      index = place(for: source)
+      index = self.index(for: source)
       watches[index] = Watch(neighbour: peer, since: now)
     }
     sources[index] = source
@@ -74,16 +74,16 @@ struct DuplicateKeyDetector {
 
   /// The entry for a new watch, which is free if possible. In a full table, the address with the most entries loses the
   /// entry with the oldest refusal.
-  private func place(for source: UInt64) -> Int {
+  private func index(for source: UInt64) -> Int {
     let most = sources.most(beside: source)
-    var place = 0
+    var stalest = 0
     var oldest = Instant.never
     for index in watches.indices {
       if watches[index].neighbour == .none { return index }
       if watches[index].last < oldest && sources.held(by: sources[index], beside: source) == most {
-        (place, oldest) = (index, watches[index].last)
+        (stalest, oldest) = (index, watches[index].last)
       }
     }
-    return place
+    return stalest
   }
 }

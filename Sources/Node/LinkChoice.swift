@@ -10,7 +10,7 @@ extension Node {
     if expireParked(now) { settle(now) }
     callParked(now)
     if connector.choose(now: now, standing: standing) { findSurplusLinks(now) }
-    connector.bluetoothPlaces = bluetoothPlaces.toDial
+    connector.bluetoothSlots = bluetoothSlots.toDial
     if let handle = connector.nextDial(now: now, isLinked: { standing($0, $1) == .linked }, isReached: isReached) {
       callTried(handle, now)
       return handle
@@ -18,7 +18,7 @@ extension Node {
     if settings.relays {
       parkIdle(now)
     } else {
-      leavePlaceForRelay(now)
+      leaveSlotForRelay(now)
       leaveParkedRelay(now)
     }
     return nil

@@ -25,7 +25,7 @@ struct LinkSlots {
   /// charged. Any other loopback address is charged like that of a remote machine.
   static let localhost: UInt64 = 0xFFFF_7F00_0001
 
-  private struct Place {
+  private struct Slot {
     /// The address to which the link is charged, or 0 for a link that is never evicted.
     var source: UInt64 = 0
     /// The number of the link, which increases with every opened link. 0 in a free slot.
@@ -35,7 +35,7 @@ struct LinkSlots {
     var isPinned = false
   }
 
-  private var places = Limits.PerLink<Place>(repeating: Place())
+  private var slots = Limits.PerLink<Slot>(repeating: Slot())
   private var lastOrder: UInt64 = 0
   private var newKeys = SourceBuckets(newKeyRate)
   private var newBluetoothKeys = TokenBucket()
@@ -60,7 +60,7 @@ struct LinkSlots {
     _ slot: Int, _ peer: NodeID, from source: UInt64, isDialled: Bool, isKnown: Bool, isPinned: Bool, now: Instant
   ) -> TimeSpan? {
     lastOrder += 1
-    places[slot] = Place(source: source, order: lastOrder, isDialled: isDialled, isPinned: isPinned)
+    slots[slot] = Slot(source: source, order: lastOrder, isDialled: isDialled, isPinned: isPinned)
     if source == 0 || isDialled || isKnown || met.indices.contains(where: { met[$0] == peer }) { return nil }
     if let pause = takeNewKey(source, now) { return pause }
     met[nextMet] = peer
@@ -71,13 +71,13 @@ struct LinkSlots {
   /// The address to which frames from a link are charged: the address of the other end or, without one, a number for
   /// the link itself.
   func ingress(_ slot: Int) -> UInt64 {
-    places[slot].source == 0 ? UInt64.max - UInt64(Limits.linksMax) + UInt64(slot) : places[slot].source
+    slots[slot].source == 0 ? UInt64.max - UInt64(Limits.linksMax) + UInt64(slot) : slots[slot].source
   }
 
-  mutating func close(_ slot: Int) { places[slot] = Place() }
+  mutating func close(_ slot: Int) { slots[slot] = Slot() }
 
   /// The address to which a link is charged, or 0 for a link that is not charged.
-  func source(of slot: Int) -> UInt64 { places[slot].source }
+  func source(of slot: Int) -> UInt64 { slots[slot].source }
 
   /// The slot of the link to evict for the link in slot `newcomer`, which may be `newcomer` itself; nil if no link may
   /// be evicted. The address with the most links loses its youngest link, the links of pinned peers last. If no other
@@ -85,48 +85,48 @@ struct LinkSlots {
   /// the youngest link of any address may be evicted.
   func victim(for newcomer: Int) -> Int? {
     let crowded = crowdedVictim(for: newcomer)
-    guard places[newcomer].isPinned, crowded == nil || crowded == newcomer else { return crowded }
+    guard slots[newcomer].isPinned, crowded == nil || crowded == newcomer else { return crowded }
     return youngest { $0.source != 0 && !$0.isPinned } ?? crowded
   }
 
   /// Whether a link must give up the last free slot, which is kept for a peer that the operator pinned. A link must
   /// give up the slot if the other side dialled, is charged for the link, and was not pinned by the operator.
   func isStranger(_ slot: Int) -> Bool {
-    places[slot].source != 0 && !places[slot].isDialled && !places[slot].isPinned
+    slots[slot].source != 0 && !slots[slot].isDialled && !slots[slot].isPinned
   }
 
   private func crowdedVictim(for newcomer: Int) -> Int? {
-    let own = max(count(places[newcomer].source), 1)
+    let own = max(count(slots[newcomer].source), 1)
     var most = own
-    var largest = places[newcomer].source
-    for slot in places.indices where places[slot].source != 0 {
-      let links = count(places[slot].source)
-      if links > most { (most, largest) = (links, places[slot].source) }
+    var largest = slots[newcomer].source
+    for slot in slots.indices where slots[slot].source != 0 {
+      let links = count(slots[slot].source)
+      if links > most { (most, largest) = (links, slots[slot].source) }
     }
     if most < 2 || largest == 0 { return nil }
     return youngest { $0.source == largest && !$0.isPinned } ?? youngest { $0.source == largest }
   }
 
   private func count(_ source: UInt64) -> Int {
-    source == 0 ? 0 : places.indices.count { places[$0].source == source }
+    source == 0 ? 0 : slots.indices.count { slots[$0].source == source }
   }
 
-  private func youngest(_ isOne: (Place) -> Bool) -> Int? {
+  private func youngest(_ isOne: (Slot) -> Bool) -> Int? {
     var youngest: Int?
-    for slot in places.indices where isOne(places[slot]) && !isProtected(slot) {
-      if let found = youngest, places[found].order > places[slot].order { continue }
+    for slot in slots.indices where isOne(slots[slot]) && !isProtected(slot) {
+      if let found = youngest, slots[found].order > slots[slot].order { continue }
       youngest = slot
     }
     return youngest
   }
 
   private func isProtected(_ slot: Int) -> Bool {
-    let place = places[slot]
-    func isAmongOldest(_ isOne: (Place) -> Bool) -> Bool {
-      places.indices.count { isOne(places[$0]) && places[$0].order != 0 && places[$0].order < place.order }
+    let link = slots[slot]
+    func isAmongOldest(_ isOne: (Slot) -> Bool) -> Bool {
+      slots.indices.count { isOne(slots[$0]) && slots[$0].order != 0 && slots[$0].order < link.order }
         < Self.protectedMax
     }
-    return place.isDialled && isAmongOldest { $0.isDialled } || place.isPinned && isAmongOldest { $0.isPinned }
+    return link.isDialled && isAmongOldest { $0.isDialled } || link.isPinned && isAmongOldest { $0.isPinned }
   }
 
   /// Takes a token of `source` for a link with a new key. Returns nil if the address had a token, otherwise the time

@@ -27,7 +27,7 @@ public final class Node {
     /// A dial that the node requested failed.
     case dialFailed(UInt32)
     /// The new number of Bluetooth links that the adapters support at once. Adapters were added or removed.
-    case bluetoothPlaces(Int)
+    case bluetoothSlots(Int)
     /// The stream of a link slot is closed.
     case linkClosed(Int)
     /// `nextDeadline` has passed.
@@ -190,13 +190,13 @@ public final class Node {
     case .dialFailed(let handle):
       if let (hint, bearer) = connector.target(handle), standing(hint, bearer) == .linked {
         connector.dialOvertaken(handle)
-      } else if connector.target(handle)?.bearer == .bluetoothLE, bluetoothPlaces.taken >= settings.bluetoothPlaces {
-        connector.dialLostPlace(handle)
+      } else if connector.target(handle)?.bearer == .bluetoothLE, bluetoothSlots.taken >= settings.bluetoothSlots {
+        connector.dialLostSlot(handle)
       } else {
         connector.dialFailed(handle, now: now)
         callFailed(handle, now)
       }
-    case .bluetoothPlaces(let places): settings.bluetoothPlaces = places
+    case .bluetoothSlots(let count): settings.bluetoothSlots = count
     case .linkClosed(let slot): linkClosed(slot, now)
     case .timeout: handleTimeouts(now)
     }

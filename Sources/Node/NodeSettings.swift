@@ -9,7 +9,7 @@ import Session
 /// The cryptography of a node: mbedTLS in the firmware, a fast stand-in in the simulator.
 public protocol NodeCryptography: SessionMaker, SessionCryptography {}
 
-/// The configuration of a node. Only the epoch and `bluetoothPlaces` change after the node's start-up.
+/// The configuration of a node. Only the epoch and `bluetoothSlots` change after the node's start-up.
 public struct NodeSettings {
   public var id: NodeID
   /// The boot epoch, greater at every start of this node. The node raises its epoch if other nodes store a later epoch
@@ -30,7 +30,7 @@ public struct NodeSettings {
   /// The maximum of concurrent links with a stream, 1 to `Limits.linksMax`.
   public var linksMax: Int
   /// The number of concurrent Bluetooth links that the adapters support.
-  public var bluetoothPlaces = Limits.linksMax
+  public var bluetoothSlots = Limits.linksMax
   /// The node's preference for end-to-end encryption.
   public var encryption: EncryptionPreference
   /// The lifetime of session keys before renewal.

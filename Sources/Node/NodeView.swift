@@ -11,7 +11,7 @@ public enum DialPlan: Equatable, Sendable {
   /// The candidate is dialled at this instant, or soon after it if other dials were due earlier.
   case waiting(until: Instant)
   /// The dial is due, but the radio has no free connection.
-  case lacksPlace
+  case lacksSlot
   case dialling
   /// A link or dial to the candidate's node over the same bearer exists.
   case served
@@ -43,7 +43,7 @@ extension Node {
       case .linked, .served: .served
       case .waiting(let start):
         !candidate.isWanted
-          ? .notWanted : candidate.lacksPlace ? .lacksPlace : .waiting(until: candidate.dialTime(start))
+          ? .notWanted : candidate.lacksSlot ? .lacksSlot : .waiting(until: candidate.dialTime(start))
       }
     return (plan, candidate.failures, candidate.hint)
   }
@@ -102,10 +102,10 @@ extension Node {
     case .refused(let reason): return (.refused(reason, byPeer: false), none)
     case .sealed(let seal):
       if seal.isOpen { return nil }
-      if let obstacle = seal.obstacle, obstacle.reason != .noPlaceHere, obstacle.reason != .failed(.displaced) {
+      if let obstacle = seal.obstacle, obstacle.reason != .noSlotHere, obstacle.reason != .failed(.displaced) {
         return (obstacle.reason, now - obstacle.since)
       }
-      return seal.isHandshaking || hasPlace(for: peer, now) ? nil : (.noPlaceHere, none)
+      return seal.isHandshaking || hasSlots(for: peer, now) ? nil : (.noSlotHere, none)
     }
   }
 

@@ -50,9 +50,9 @@ struct Parking {
   /// The maximum number of concurrent parked neighbours. The remaining link slots are for links with a stream.
   static let parkedMax = Limits.linksMax / 2
   /// With fewer Bluetooth connections than this number, leaves are not parked.
-  static let placesMin = 3
+  static let slotsMin = 3
   /// The number of waiting dials for which connections are freed in advance.
-  static let placesAhead = 2
+  static let slotsAhead = 2
   /// A call with frames that has waited this long may use the connection that is kept for inbound links.
   static let callPatience = TimeSpan.seconds(3)
   /// A parked neighbour is called first if frames from this node wait for it, or from a connected neighbour that it has
@@ -145,12 +145,12 @@ struct Parking {
   }
 
   /// How long a leaf that is parked during traffic is asked not to call, in seconds. In this time all called neighbours
-  /// can have their turns at `places` connections.
-  func pauseSeconds(places: Int) -> UInt16 {
+  /// can have their turns at `count` connections.
+  func pauseSeconds(slots count: Int) -> UInt16 {
     var called: UInt64 = 0
     var slots = Slots(parked)
     while let slot = slots.next() { if isCalled(slot) { called += 1 } }
-    let span = Self.turnMax.milliseconds * called / UInt64(max(places, 1))
+    let span = Self.turnMax.milliseconds * called / UInt64(max(count, 1))
     return min(max(UInt16((span + 999) / 1000), Self.pauseSecondsMin), Self.pauseSecondsMax)
   }
 

@@ -186,7 +186,7 @@ extension Node {
   private func takeHandshake(with association: Association, _ now: Instant) -> Bool {
     let isCharged = association.isHandshakeCharged
     guard isCharged || handshakes.take(by: FairShare.ownHolder, now: now) else { return false }
-    guard takeHandshakePlace(for: association.peer, association.holder, now) else {
+    guard takeHandshakeSlot(for: association.peer, association.holder, now) else {
       if !isCharged { handshakes.giveBack(1, by: FairShare.ownHolder) }
       return false
     }
@@ -313,7 +313,7 @@ extension Node {
     }
     // If the link has used its share of the handshake rate, the client is refused and sends its hello again.
     if !handshakes.take(by: slot, now: now) { return try turnAway(hello, name, from: slot, now) }
-    guard takeHandshakePlace(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }
+    guard takeHandshakeSlot(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }
     let association: Association?
     do throws(AssociationError) { association = try self.association(with: name.peer, from: slot, now) } catch {
       throw .unexpected

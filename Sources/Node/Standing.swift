@@ -23,7 +23,7 @@ public enum Standing: Int, Comparable, Sendable {
 /// replaced.
 struct ProvenPeers {
   /// The table has one entry for each association.
-  static let placesMax = Limits.channelsMax
+  static let entriesMax = Limits.channelsMax
 
   private struct Entry {
     var node = NodeID.none
@@ -41,8 +41,8 @@ struct ProvenPeers {
   /// Records that `node` proved its key over the link in slot `holder`.
   mutating func note(_ node: NodeID, on holder: Int) {
     lastOrder += 1
-    let place = entries.indices.first { entries[$0].node == node } ?? entries.indices.first { entries[$0].order == 0 }
-    entries[place ?? oldestOfLargest] = Entry(node: node, holder: holder, order: lastOrder)
+    let index = entries.indices.first { entries[$0].node == node } ?? entries.indices.first { entries[$0].order == 0 }
+    entries[index ?? oldestOfLargest] = Entry(node: node, holder: holder, order: lastOrder)
   }
 
   mutating func linkClosed(_ slot: Int) {
@@ -51,7 +51,7 @@ struct ProvenPeers {
 
   /// The oldest entry of the link with the most entries.
   private var oldestOfLargest: Int {
-    var share = FairShare(capacity: Self.placesMax)
+    var share = FairShare(capacity: Self.entriesMax)
     for index in entries.indices { share.take(1, by: entries[index].holder) }
     var oldest = 0
     var most = 0

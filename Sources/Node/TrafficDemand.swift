@@ -10,25 +10,25 @@ import Primitives
 /// slot, if that link has more than the newcomer's link would have. The peer of that link whose traffic ended longest
 /// ago loses its slot.
 struct TrafficDemand {
-  static let placesMax = 8
+  static let entriesMax = 8
   static let window = TimeSpan.seconds(10)
   /// The payload bytes of one window, in both directions together, above which a peer gets a slot.
   static let bytesMin = 262_144
   static let keepTime = TimeSpan.seconds(60)
 
-  private struct Place {
+  private struct Entry {
     /// The first 8 bytes of the peer's id, or 0 if the slot is free.
     var hint: UInt64 = 0
     var busyAt = Instant.zero
     var holder = FairShare.ownHolder
   }
 
-  private var places = FixedArray<8, Place>(repeating: Place())
+  private var entries = FixedArray<8, Entry>(repeating: Entry())
   /// The time when the window of measurement ends, or `.never` if none is open.
   private(set) var windowEnd = Instant.never
 
   func contains(_ hint: UInt64) -> Bool {
-    for index in places.indices where places[index].hint == hint { return hint != 0 }
+    for index in entries.indices where entries[index].hint == hint { return hint != 0 }
     return false
   }
 
@@ -41,29 +41,29 @@ struct TrafficDemand {
   /// if the peer got a new table slot.
   mutating func add(_ hint: UInt64, from holder: Int, now: Instant) -> Bool {
     var free: Int?
-    for index in places.indices {
-      if places[index].hint == hint {
-        places[index].busyAt = now
-        places[index].holder = holder
+    for index in entries.indices {
+      if entries[index].hint == hint {
+        entries[index].busyAt = now
+        entries[index].holder = holder
         return false
       }
-      if places[index].hint == 0 { free = free ?? index }
+      if entries[index].hint == 0 { free = free ?? index }
     }
-    guard let place = free ?? leaver(for: holder) else { return false }
-    places[place] = Place(hint: hint, busyAt: now, holder: holder)
+    guard let index = free ?? leaver(for: holder) else { return false }
+    entries[index] = Entry(hint: hint, busyAt: now, holder: holder)
     return true
   }
 
   /// The table slot to free for a new peer of the link `holder`. nil if no other link has more slots than `holder`
   /// would have.
   private func leaver(for holder: Int) -> Int? {
-    var share = FairShare(capacity: Self.placesMax)
-    for index in places.indices { share.take(1, by: places[index].holder) }
+    var share = FairShare(capacity: Self.entriesMax)
+    for index in entries.indices { share.take(1, by: entries[index].holder) }
     var found: Int?
     var most = share.held(by: holder) + 1
-    for index in places.indices {
-      let held = share.held(by: places[index].holder)
-      if held > most || held == most && found.map({ places[index].busyAt < places[$0].busyAt }) ?? false {
+    for index in entries.indices {
+      let held = share.held(by: entries[index].holder)
+      if held > most || held == most && found.map({ entries[index].busyAt < entries[$0].busyAt }) ?? false {
         (found, most) = (index, held)
       }
     }
@@ -73,9 +73,9 @@ struct TrafficDemand {
   /// Ends a window. Another window follows while any peer has a slot. Returns true if a peer lost its slot.
   mutating func closeWindow(now: Instant) -> Bool {
     var (isEmpty, hasChanged) = (true, false)
-    for index in places.indices where places[index].hint != 0 {
-      if now - places[index].busyAt > Self.keepTime {
-        places[index] = Place()
+    for index in entries.indices where entries[index].hint != 0 {
+      if now - entries[index].busyAt > Self.keepTime {
+        entries[index] = Entry()
         hasChanged = true
       } else {
         isEmpty = false

@@ -226,8 +226,8 @@ struct AdmissionGate {
       waiting.fewest[level] = min(waiting.fewest[level], count)
       if count == 0 { without.append(entry.source) }
     }
-    let places = Admission.handshakesMax - Admission.reserved
-    waiting.isCrowded = without.count > places && Set(without).count > places
+    let slots = Admission.handshakesMax - Admission.reserved
+    waiting.isCrowded = without.count > slots && Set(without).count > slots
     return waiting.fewest.indices.allSatisfy { waiting.fewest[$0] == .max } ? nil : waiting
   }
 

@@ -25,7 +25,7 @@ final class ClientServer {
   /// The time of the next call of `resume`.
   private var resumeAt = Instant.never
   private var connections: [LocalConnection] = []
-  private var longPackets = LongPacketPlaces()
+  private var longPackets = LongPacketSlots()
   /// A counter that changes which connection is first to resume its postponed requests.
   private var resumeTurn = 0
   /// The time of the pass of the event loop to which the connections' `work` belongs.
@@ -83,7 +83,7 @@ final class ClientServer {
   /// Sends new events to each client. Returns whether anything was sent. After sending, the node may have new outputs.
   func sendEventsToClients() -> Bool {
     var hasTold = false
-    for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {
+    for connection in connections where clients.hasNews(connection.clientIndex) && !connection.isBlocked {
       if connection.sendEvents() { hasTold = true }
     }
     timer?.set(min(clients.nextDeadline, longPackets.nextDeadline, packetDeadline))
@@ -91,7 +91,7 @@ final class ClientServer {
   }
 
   /// The id of each connected client's process, with the client's index in `clients`.
-  var clientProcesses: [(place: Int, process: UInt64)] { connections.map { ($0.place, $0.process) } }
+  var clientProcesses: [(client: Int, process: UInt64)] { connections.map { ($0.clientIndex, $0.process) } }
 
   // MARK: Clients
 
@@ -126,7 +126,7 @@ final class ClientServer {
     }
     let mine = user.groups { groups.contains($0) }
     guard
-      let place = clients.attach(
+      let index = clients.attach(
         user: user.userID, isOperator: user.isOperator, groups: mine, now: loop.now)
     else {
       let text = String(decoding: clients.connectionRefusal(user.userID), as: UTF8.self)
@@ -136,14 +136,14 @@ final class ClientServer {
       return .taken
     }
     do throws(SystemError) {
-      connections.append(try LocalConnection(self, descriptor, place: place, user))
+      connections.append(try LocalConnection(self, descriptor, clientIndex: index, user))
     } catch {
-      clients.detach(place, now: loop.now)
+      clients.detach(index, now: loop.now)
       CSystem.close(descriptor)
       return .failed(error)
     }
     journal.report(
-      .debug, at: loop.now, "api", "client \(place): process \(user.processID), user \(user.userID)")
+      .debug, at: loop.now, "api", "client \(index): process \(user.processID), user \(user.userID)")
     return .taken
   }
 
@@ -158,10 +158,10 @@ final class ClientServer {
     guard let index = connections.firstIndex(where: { $0 === connection }) else { return }
     connections.remove(at: index)
     connection.close()
-    clients.detach(connection.place, now: loop.now)
-    journal.report(.debug, at: loop.now, "api", "client \(connection.place) disconnected")
-    longPackets.leave(connection.place)
-    givePlaces()
+    clients.detach(connection.clientIndex, now: loop.now)
+    journal.report(.debug, at: loop.now, "api", "client \(connection.clientIndex) disconnected")
+    longPackets.leave(connection.clientIndex)
+    giveSlots()
   }
 
   /// Closes a client that violates the protocol.
@@ -214,7 +214,7 @@ final class ClientServer {
     let waiting = connections
     let turns = waiting.indices.map { step in
       let connection = waiting[(resumeTurn + step) % waiting.count]
-      return (connection: connection, step: step, order: clients.turnOrder(connection.place))
+      return (connection: connection, step: step, order: clients.turnOrder(connection.clientIndex))
     }
     // Timers fire before sockets are read, so postponed requests are carried out before new requests.
     for turn in turns.sorted(by: { ($0.order, $0.step) < ($1.order, $1.step) }) { turn.connection.resume() }
@@ -223,21 +223,21 @@ final class ClientServer {
   // MARK: Stalled clients
 
   /// Queues a client that has begun a long packet, until a long-packet buffer is free for it.
-  func askForPlace(_ connection: LocalConnection) {
+  func askForSlot(_ connection: LocalConnection) {
     longPackets.ask(
-      connection.place, user: connection.user, isOperator: connection.isOperator, now: loop.now)
-    givePlaces()
+      connection.clientIndex, user: connection.user, isOperator: connection.isOperator, now: loop.now)
+    giveSlots()
   }
 
   /// Frees the long-packet buffer of a client whose long packet is complete.
-  func giveBackPlace(_ connection: LocalConnection) {
-    longPackets.leave(connection.place)
-    givePlaces()
+  func giveBackSlot(_ connection: LocalConnection) {
+    longPackets.leave(connection.clientIndex)
+    giveSlots()
   }
 
-  private func givePlaces() {
-    while let place = longPackets.next(now: loop.now) {
-      connections.first { $0.place == place }?.mayBeLong()
+  private func giveSlots() {
+    while let index = longPackets.next(now: loop.now) {
+      connections.first { $0.clientIndex == index }?.mayBeLong()
     }
   }
 
@@ -246,13 +246,14 @@ final class ClientServer {
 
   private func timeUp() {
     clients.handleTimeouts(now: loop.now)
-    while let place = clients.nextOverdue(now: loop.now) {
-      guard let connection = connections.first(where: { $0.place == place }) else { return }
+    while let index = clients.nextOverdue(now: loop.now) {
+      guard let connection = connections.first(where: { $0.clientIndex == index }) else { return }
       // A request that arrived in time may still be unread, for example if this process was suspended.
       connection.catchUp()
-      if clients.isOverdue(place, now: loop.now) { refuse(connection, "no hello within 5 s; send it first") }
+      if clients.isOverdue(index, now: loop.now) { refuse(connection, "no hello within 5 s; send it first") }
     }
-    if let place = longPackets.overdue(now: loop.now), let connection = connections.first(where: { $0.place == place })
+    if let index = longPackets.overdue(now: loop.now),
+      let connection = connections.first(where: { $0.clientIndex == index })
     {
       refuse(connection, "its packet took 10 s, and another client waits for the memory; write packets at once")
     }

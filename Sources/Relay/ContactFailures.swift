@@ -10,7 +10,7 @@ import Primitives
 /// A full table evicts the oldest failure of the holder with the most entries, including the new failure. Failures with
 /// nodes that the operator pinned are evicted last.
 struct ContactFailures {
-  static let placesMax = 64
+  static let entriesMax = 64
   /// The maximum length of a reason in bytes; a longer reason is truncated.
   static let reasonBytesMax = 120
   /// The memory of one entry with its text, in bytes.
@@ -28,7 +28,7 @@ struct ContactFailures {
 
     /// Whether two entries have the same holder. All Bluetooth addresses that dialled are one holder, because a device
     /// can change its Bluetooth address at will.
-    func sharesPlaces(with other: Entry) -> Bool {
+    func hasHolder(of other: Entry) -> Bool {
       guard isInbound == other.isInbound else { return false }
       if isInbound, case .ip = remote { return remote.source == other.remote.source }
       return bearer == other.bearer
@@ -59,9 +59,9 @@ struct ContactFailures {
         entry.node = former.node
         entry.isPinned = former.isPinned
       }
-    } else if isInbound && entries.count(where: { $0.isInbound }) >= Self.placesMax / 2 {
+    } else if isInbound && entries.count(where: { $0.isInbound }) >= Self.entriesMax / 2 {
       entries.remove(at: leaver(for: entry, among: entries.indices.filter { entries[$0].isInbound }))
-    } else if entries.count == Self.placesMax {
+    } else if entries.count == Self.entriesMax {
       entries.remove(at: leaver(for: entry, among: Array(entries.indices)))
     }
     entries.append(entry)
@@ -75,7 +75,7 @@ struct ContactFailures {
     var most = 0
     for index in unpinned.isEmpty ? choice : unpinned {
       let held =
-        entries.count { $0.sharesPlaces(with: entries[index]) } + (newcomer.sharesPlaces(with: entries[index]) ? 1 : 0)
+        entries.count { $0.hasHolder(of: entries[index]) } + (newcomer.hasHolder(of: entries[index]) ? 1 : 0)
       if held > most { (leaver, most) = (index, held) }
     }
     return leaver

@@ -115,8 +115,8 @@ struct ExplainCollector {
       }
     case .refused(.contradiction, _): .contradiction
     case .refused(.version, _): .noCommonVersion
-    case .refused(.busy, _), .failed(.busy): .noPlaceThere
-    case .noPlaceHere, .failed(.displaced): .noPlaceHere
+    case .refused(.busy, _), .failed(.busy): .noSlotThere
+    case .noSlotHere, .failed(.displaced): .noSlotHere
     case .failed(.timedOut): .silent
     case .failed(.wrongIdentity): .otherKey
     case .failed(.noIdentity): .failed("it sent no P-256 certificate")
@@ -144,7 +144,7 @@ struct ExplainCollector {
       let known: HeardFacts.Plan =
         switch plan.plan {
         case .notWanted: .notWanted
-        case .lacksPlace: .lacksPlace
+        case .lacksSlot: .lacksSlot
         case .dialling: .dialling
         case .served: .served
         case .waiting(let until): .waiting(milliseconds: until > now ? (until - now).milliseconds : 0)

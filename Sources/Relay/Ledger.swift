@@ -33,14 +33,14 @@ public enum Ledger {
   public struct Entry {
     public let owner: StaticString
     /// The maximum number of records of this owner.
-    public let places: Int
+    public let recordsMax: Int
     public let bytesEach: Int
 
-    public var bytes: Int { places * bytesEach }
+    public var bytes: Int { recordsMax * bytesEach }
 
-    init(_ owner: StaticString, _ places: Int, _ bytesEach: Int) {
+    init(_ owner: StaticString, _ recordsMax: Int, _ bytesEach: Int) {
       self.owner = owner
-      self.places = places
+      self.recordsMax = recordsMax
       self.bytesEach = bytesEach
     }
 
@@ -85,7 +85,7 @@ public enum Ledger {
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
       Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + CandidateHandles.entryBytes),
-      Entry("failures of dials and links", ContactFailures.placesMax, ContactFailures.byteCount),
+      Entry("failures of dials and links", ContactFailures.entriesMax, ContactFailures.byteCount),
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
       Entry("DNS-SD: owners of records", DiscoveryMemory.recordsMax, DiscoveryMemory.recordShare),
@@ -125,7 +125,7 @@ public enum Ledger {
   /// The table, one line per owner, in KiB.
   public static func table() -> [String] {
     let entries = entries()
-    var lines = entries.map { line(String($0.owner), $0.places, $0.bytesEach, $0.bytes) }
+    var lines = entries.map { line(String($0.owner), $0.recordsMax, $0.bytesEach, $0.bytes) }
     lines.append(line("sum", nil, nil, sum(entries)))
     lines.append(line("granted (MemoryMax)", nil, nil, memoryMax))
     return lines
@@ -161,9 +161,9 @@ public enum Ledger {
   private static let sharedBuffers =
     NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.requestBytesMax
 
-  private static func line(_ owner: String, _ places: Int?, _ each: Int?, _ bytes: Int) -> String {
+  private static func line(_ owner: String, _ recordsMax: Int?, _ each: Int?, _ bytes: Int) -> String {
     let first = padded(owner, 46)
-    let second = padded(places.map { "\($0)" } ?? "", 6, isNumber: true)
+    let second = padded(recordsMax.map { "\($0)" } ?? "", 6, isNumber: true)
     let third = padded(each.map { "\($0)" } ?? "", 10, isNumber: true)
     return first + second + third + padded("\((bytes + 1023) / 1024)", 9, isNumber: true)
   }

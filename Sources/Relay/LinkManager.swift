@@ -214,7 +214,7 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
       let isLost = node.link(slot).state == .up
       node.handle(.linkClosed(slot), now: loop.now)
       if isLost { radios.linkLost(driver.handoff) }
-      freePlace(driver, slot)
+      releaseConnection(driver, slot)
     } else {
       report(driver, reason)
       if !driver.handoff.isInbound { node.handle(.dialFailed(driver.handoff.token), now: loop.now) }
@@ -228,7 +228,7 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
 
   /// Closes the Bluetooth connection of a parked link (kept without a connection). The relaying end closes the
   /// connection, because that end receives the last frame.
-  private func freePlace(_ driver: LinkDriver, _ slot: Int) {
+  private func releaseConnection(_ driver: LinkDriver, _ slot: Int) {
     guard node.settings.relays, node.link(slot).state == .parked, case .bluetooth(let endpoint) = driver.handoff.remote,
       !drivers.contains(where: { $0.handoff.remote == driver.handoff.remote })
     else { return }

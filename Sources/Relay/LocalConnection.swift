@@ -17,20 +17,20 @@ final class LocalConnection: EventSource {
   private static let readsPerCall = 4
 
   /// Whether the client has one of the buffers for long packets (`LocalLimits.longPacketsMax`), or waits for one.
-  private enum Place {
+  private enum LongSlot {
     case none
     case waited
     case given
   }
 
   /// The client's index in `ClientRecords`.
-  let place: Int
+  let clientIndex: Int
   /// The id of the process that opened the connection.
   let process: UInt64
   let user: uid_t
   let isOperator: Bool
   /// Whether the client has a buffer for a long packet, or waits for one.
-  private var longPlace = Place.none
+  private var longSlot = LongSlot.none
   /// Since when the first packet in the inbox is incomplete; nil if there is no incomplete packet.
   private var packetSince: Instant?
   private let descriptor: CInt
@@ -48,13 +48,13 @@ final class LocalConnection: EventSource {
   private(set) var isBlocked = false
 
   /// Becomes the owner of the descriptor, unless an error is thrown. Errors: those of epoll_ctl.
-  init(_ server: ClientServer, _ descriptor: CInt, place: Int, _ user: UnixUser) throws(SystemError) {
+  init(_ server: ClientServer, _ descriptor: CInt, clientIndex: Int, _ user: UnixUser) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
     process = user.processID
     self.user = user.userID
     isOperator = user.isOperator
-    self.place = place
+    self.clientIndex = clientIndex
     var size = Self.socketBytes
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
     registration = try server.loop.add(descriptor, .read, .diagnostics, self)
@@ -71,7 +71,7 @@ final class LocalConnection: EventSource {
       // The client's last request is carried out before the connection is closed. A request that waits for its rate
       // limit is dropped. Until the connection is closed, epoll reports its end in every pass of the event loop, and
       // would keep the loop busy.
-      if let server, hasPacket && server.clients.isReading(place) && !isBeyondRate { return }
+      if let server, hasPacket && server.clients.isReading(clientIndex) && !isBeyondRate { return }
       server?.ended(self)
     }
     updateInterest()
@@ -103,23 +103,23 @@ final class LocalConnection: EventSource {
 
   /// The number of bytes that may be read from the client now.
   private var wants: Int {
-    guard let server, server.clients.isReading(place), !hasPacket else { return 0 }
+    guard let server, server.clients.isReading(clientIndex), !hasPacket else { return 0 }
     guard let length = packetLength, length > LocalLimits.shortPacketBytesMax else {
       return Self.lengthBytes + LocalLimits.shortPacketBytesMax - inbox.count
     }
-    return longPlace == .given ? Self.lengthBytes + length - inbox.count : 0
+    return longSlot == .given ? Self.lengthBytes + length - inbox.count : 0
   }
 
   /// The number of bytes to request in one read.
   private func readBytesMax(_ server: ClientServer) -> Int {
-    if longPlace != .given && server.mayHoldMore(self) { return LocalLimits.largeBytesMax - inbox.count }
+    if longSlot != .given && server.mayHoldMore(self) { return LocalLimits.largeBytesMax - inbox.count }
     return min(wants, LocalLimits.largeBytesMax)
   }
 
   /// Whether the daemon buffers more bytes for this client than the amount that every client may use at any time.
   var holdsMore: Bool {
     outgoing.count > LocalLimits.batchBytesMax
-      || longPlace != .given && inbox.count > Self.lengthBytes + LocalLimits.shortPacketBytesMax
+      || longSlot != .given && inbox.count > Self.lengthBytes + LocalLimits.shortPacketBytesMax
   }
 
   private func receive() {
@@ -144,7 +144,7 @@ final class LocalConnection: EventSource {
   /// Carries out the complete requests in the inbox. Stops while the client leaves too many answers unread.
   private func takePackets() {
     var offset = 0
-    while let server, server.clients.isReading(place), inbox.count - offset >= Self.lengthBytes {
+    while let server, server.clients.isReading(clientIndex), inbox.count - offset >= Self.lengthBytes {
       let length = length(at: offset)
       guard (ClientServer.headBytes...LocalLimits.packetBytesMax).contains(length) else {
         return server.refuse(self, "a packet has 5 to \(LocalLimits.packetBytesMax) bytes after its length")
@@ -157,7 +157,7 @@ final class LocalConnection: EventSource {
       }
       let bytes = inbox
       let packet = bytes.span.bytes.extracting(start..<start + length)
-      let turn = server.clients.turn(of: packet, from: place, now: server.loop.now)
+      let turn = server.clients.turn(of: packet, from: clientIndex, now: server.loop.now)
       isBeyondRate = if case .at = turn { true } else { false }
       switch turn {
       case .now: break
@@ -165,14 +165,14 @@ final class LocalConnection: EventSource {
       case .at(let time): server.resumeLater(at: time)
       }
       if turn != .now { break }
-      work += server.clients.receive(packet, from: place, now: server.loop.now)
+      work += server.clients.receive(packet, from: clientIndex, now: server.loop.now)
       offset = start + length
     }
     if offset > 0 {
       inbox = inbox.span.bytes.extracting(offset...).copied
       packetSince = nil
     }
-    arrangePlace()
+    arrangeSlot()
     noteProgress()
   }
 
@@ -189,21 +189,21 @@ final class LocalConnection: EventSource {
   }
 
   /// Requests a buffer for a long packet when a long packet begins, and returns the buffer when the packet is complete.
-  private func arrangePlace() {
+  private func arrangeSlot() {
     guard let server else { return }
     let isLong = packetLength.map { $0 > LocalLimits.shortPacketBytesMax } ?? false
-    if isLong && longPlace == .none {
-      longPlace = .waited
-      server.askForPlace(self)
-    } else if !isLong, longPlace != .none {
-      longPlace = .none
-      server.giveBackPlace(self)
+    if isLong && longSlot == .none {
+      longSlot = .waited
+      server.askForSlot(self)
+    } else if !isLong, longSlot != .none {
+      longSlot = .none
+      server.giveBackSlot(self)
     }
   }
 
   /// Grants the client a buffer for its long packet.
   func mayBeLong() {
-    longPlace = .given
+    longSlot = .given
     packetSince = server?.loop.now
     updateInterest()
   }
@@ -217,7 +217,7 @@ final class LocalConnection: EventSource {
   /// because then the daemon is the cause. Also `.never` while the client leaves its answers unread, because that is no
   /// reason to close a client.
   var packetDeadline: Instant {
-    guard let packetSince, let server, longPlace != .waited, server.clients.isReading(place) else { return .never }
+    guard let packetSince, let server, longSlot != .waited, server.clients.isReading(clientIndex) else { return .never }
     return packetSince + LocalLimits.packetTime
   }
 
@@ -263,7 +263,7 @@ final class LocalConnection: EventSource {
       server.mayHoldMore(self)
       ? LocalLimits.largeBytesMax - LocalLimits.streamPacketBytesMax : LocalLimits.batchBytesMax - 1
     while outgoing.count <= most,
-      let packet = server.clients.nextPacket(for: place, now: server.loop.now)
+      let packet = server.clients.nextPacket(for: clientIndex, now: server.loop.now)
     {
       let count = outgoing.count + packet.count
       if count > LocalLimits.batchBytesMax, count > outgoing.capacity {

@@ -243,7 +243,7 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
     var status = BearerStatus(
       name: String(BearerKind.bluetoothLE.name), state: String(state), detail: detail, problem: snapshot.problem ?? "")
     status.use = RadioUse(
-      places: snapshot.links, placesMax: snapshot.linksMax, scanning: snapshot.scanningTime,
+      slotsUsed: snapshot.links, slotsMax: snapshot.linksMax, scanning: snapshot.scanningTime,
       dialling: snapshot.diallingTime)
     return status
   }
@@ -263,7 +263,7 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
       name: String(BearerKind.bluetoothClassic.name), state: String(state), detail: detail,
       problem: problem ?? "")
     status.use = RadioUse(
-      places: snapshot.links, placesMax: snapshot.linksMax, scanning: snapshot.inquiringTime,
+      slotsUsed: snapshot.links, slotsMax: snapshot.linksMax, scanning: snapshot.inquiringTime,
       dialling: snapshot.diallingTime)
     return status
   }
@@ -287,7 +287,7 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
     var status = BearerStatus(
       name: String(radio.source), state: String(snapshot.state.name), detail: detail, secret: secret,
       problem: faults[radio.source] ?? "")
-    status.use = RadioUse(places: snapshot.stations.count)
+    status.use = RadioUse(slotsUsed: snapshot.stations.count)
     return status
   }
 
@@ -359,7 +359,7 @@ final class Radios: BearerDelegate, GroupServicesDelegate {
     settings.networkBridge =
       configuration.bluetooth.joinsGroup ? GroupBridge.name : configuration.bluetooth.networkBridge
     let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
-    radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
+    radios.slotsChanged = { [self] slots in node.handle(.bluetoothSlots(slots), now: loop.now) }
     radios.hasStream = { [self] peer in delegate?.hasStream(with: peer) ?? false }
     bluetooth = radios
     radios.start()

@@ -132,7 +132,7 @@ final class Relay {
       relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax,
       encryption: configuration.peer.encryption)
     settings.asksApplication = true
-    settings.bluetoothPlaces = BearerBluetooth.BluetoothSettings().linksMax
+    settings.bluetoothSlots = BearerBluetooth.BluetoothSettings().linksMax
     let node = Node(settings, cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
     self.node = node
     let memoryReturn = Timer(loop) { returnMemory(node) }

@@ -118,7 +118,7 @@ public final class Seal {
   /// Postpones the session that `needsSession` required, because this node has no slot for it now. The seal retries
   /// after a pause of at most `SealLimits.busyPauseMax`.
   public func postpone(now: Instant) {
-    if current == nil { obstacle = (.noPlaceHere, now) }
+    if current == nil { obstacle = (.noSlotHere, now) }
     waitForRetry(now, pauseMax: SealLimits.busyPauseMax)
   }
 

@@ -21,7 +21,7 @@ public enum SealObstacle: Equatable, Sendable {
   /// The last handshake failed, or the peer ended the session (`.busy`).
   case failed(SessionFailure)
   /// This node has no slot for another handshake or another peer.
-  case noPlaceHere
+  case noSlotHere
 }
 
 /// The type and length of a frame payload that a `Seal` wrote.

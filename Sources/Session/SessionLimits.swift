@@ -37,14 +37,14 @@ public enum SessionLimits {
   /// The slots for invitations to one node. Users share three of these slots, and one slot is reserved for the
   /// operator. A user with fewer invitations evicts the oldest invitation of the user with the most. An invitation of a
   /// user with as many can be evicted only after its default validity.
-  static let invitationsPerNode = FairPlaces(capacity: invitationsPerNodeMax, standTime: invitationTimeDefault)
+  static let invitationsPerNode = FairSlots(capacity: invitationsPerNodeMax, standTime: invitationTimeDefault)
   /// The rate of invitations of one user to one node that end within `invitationStandTime`. The invited node charges
   /// these short invitations to this node. Too many short invitations from one user would make the invited node answer
   /// other users here `busy`. The rate does not apply to the operator.
   static let briefInvitations = TokenRate(perSecond: 1, burst: 3)
   /// Concurrent invitations to one service. Unknown nodes (strangers) use at most three quarters of these slots. The
   /// last eighth is reserved for pinned nodes. The slots are shared by the links over which the nodes are reached, then
-  /// by the nodes of a link (`FairPlaces`).
+  /// by the nodes of a link (`FairSlots`).
   public static let invitationsPerServiceMax = 32
   /// The age until which an invitation is charged to its inviter even if it has ended. So one node asks an application
   /// at most `invitationsPerNodeMax` times within this age. An invitation that led to a connection is not charged.
@@ -93,7 +93,7 @@ public enum SessionLimits {
   public static let gatherInvitationsPerNodeMax = 3
   /// The slots for auto-join invitations to one node. Users share these slots as in `invitationsPerNode`. Invitations
   /// of other users can be evicted for those of the operator.
-  static let gatherInvitationsPerNode = FairPlaces(capacity: gatherInvitationsPerNodeMax, standTime: giveWayTime)
+  static let gatherInvitationsPerNode = FairSlots(capacity: gatherInvitationsPerNodeMax, standTime: giveWayTime)
   /// Addresses that a node's applications gather for auto-join, in all their sessions. The services of all nodes can be
   /// more than the slots for gathered addresses. One application alone can gather 544 addresses. An application at its
   /// limit evicts one of its own addresses (`Sessions.gather`).
@@ -137,7 +137,7 @@ public enum SessionLimits {
   /// use slots of `streamsMax`.
   public static let owingTime = TimeSpan.seconds(30)
   /// Non-members of one session that wait to be sent a table. Any node that knows the session's id can fill these
-  /// slots. Nodes share these slots in the same way as slots for invitations (`FairPlaces`).
+  /// slots. Nodes share these slots in the same way as slots for invitations (`FairSlots`).
   public static let strangersMax = 16
   /// Remote members that are being notified, at the same time, that this node is not in their session. Nodes share the
   /// slots for such members in the same way as slots for invitations.

@@ -18,8 +18,8 @@ extension StatusSnapshot {
         object.set("detail", hasMore ? "\(bearer.detail), \(bearer.secret)" : bearer.detail)
         object.set("problem", bearer.problem)
         guard let use = bearer.use else { return }
-        object.set("places_used", use.places)
-        if let most = use.placesMax { object.set("places_max", most) }
+        object.set("places_used", use.slotsUsed)
+        if let most = use.slotsMax { object.set("places_max", most) }
         if let scanning = use.scanning { object.set("scanning_milliseconds", scanning) }
         if let dialling = use.dialling { object.set("dialling_milliseconds", dialling) }
       })

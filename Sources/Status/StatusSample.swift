@@ -29,8 +29,8 @@ public struct StatusSample {
     public var name: [UInt8] = []
     public var state: [UInt8] = []
     /// The use of the radio; all four values are nil for a bearer without a limited number of neighbours.
-    public var placesUsed: UInt64?
-    public var placesMax: UInt64?
+    public var slotsUsed: UInt64?
+    public var slotsMax: UInt64?
     public var scanningMilliseconds: UInt64?
     public var diallingMilliseconds: UInt64?
 
@@ -117,13 +117,13 @@ public struct StatusSample {
       var radio = Radio()
       radio.name = entry["name"].bytes
       radio.state = entry["state"].bytes
-      radio.placesUsed = entry["places_used"].count
-      radio.placesMax = entry["places_max"].count
+      radio.slotsUsed = entry["places_used"].count
+      radio.slotsMax = entry["places_max"].count
       radio.scanningMilliseconds = entry["scanning_milliseconds"].count
       radio.diallingMilliseconds = entry["dialling_milliseconds"].count
       guard isBearer(radio.name) else { return }
-      guard let place = radios.firstIndex(where: { $0.name == radio.name }) else { return radios.append(radio) }
-      if radio.placesUsed != nil { radios[place] = radio }
+      guard let index = radios.firstIndex(where: { $0.name == radio.name }) else { return radios.append(radio) }
+      if radio.slotsUsed != nil { radios[index] = radio }
     }
     return radios
   }

@@ -133,16 +133,16 @@ public struct BearerStatus {
 /// How many neighbours a radio has, and how much time the radio spent on finding them.
 public struct RadioUse {
   /// The number of connected neighbours, and the maximum number; the maximum is nil if it is unknown.
-  public var places: UInt64
-  public var placesMax: UInt64?
+  public var slotsUsed: UInt64
+  public var slotsMax: UInt64?
   /// The time that the radio spent scanning and dialling since the daemon started, in milliseconds; nil if the time is
   /// not measured.
   public var scanning: UInt64?
   public var dialling: UInt64?
 
-  public init(places: Int, placesMax: Int? = nil, scanning: TimeSpan? = nil, dialling: TimeSpan? = nil) {
-    self.places = UInt64(places)
-    self.placesMax = placesMax.map { UInt64($0) }
+  public init(slotsUsed: Int, slotsMax: Int? = nil, scanning: TimeSpan? = nil, dialling: TimeSpan? = nil) {
+    self.slotsUsed = UInt64(slotsUsed)
+    self.slotsMax = slotsMax.map { UInt64($0) }
     self.scanning = scanning?.milliseconds
     self.dialling = dialling?.milliseconds
   }

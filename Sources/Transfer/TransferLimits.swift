@@ -29,8 +29,8 @@ public enum TransferLimits {
   /// The time within which the offer must arrive on a new stream, in seconds.
   public static let beginSeconds: UInt64 = 30
   /// The maximum number of concurrent offers and transfers of an application. Each needs two of the 32 streams that a
-  /// daemon allows an application. Senders share these slots (`TransferPlaces`).
-  public static let placesMax = 15
+  /// daemon allows an application. Senders share these slots (`TransferSlots`).
+  public static let slotsMax = 15
   /// The idle time after which a transfer can lose its slot to another sender, in seconds. The idle time is shorter
   /// than `turnSeconds`, so the other sender is still trying when the idle time has passed.
   public static let stillSeconds: UInt64 = 10

@@ -40,7 +40,7 @@ public struct SenderPolicy: Sendable {
   }
 
   /// Handles a refusal. A receiver with too many offers refuses a stream just as an application without files does. So
-  /// a refused offer is repeated until a place must have become free. `random` spreads senders that wait for one place.
+  /// a refused offer is repeated until a slot must have become free. `random` spreads senders that wait for one slot.
   public mutating func refused(random: UInt64, nowMilliseconds now: UInt64) -> Decision {
     let end = turnEnd ?? now + TransferLimits.turnSeconds * 1_000
     turnEnd = end

@@ -6,7 +6,7 @@ import Testing
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   #expect(try await daemon.asked(1).fields == [0, 1, 0, 1, 4] + bytes("chat"))
-  #expect(node.id == address.node && node.name == "bob" && node.results.places == 64)
+  #expect(node.id == address.node && node.name == "bob" && node.results.slots == 64)
 }
 
 @Test(.timeLimit(.minutes(1))) func `a daemon of another version is reported as unsupported`() async throws {

@@ -121,9 +121,9 @@ struct ExplanationTests {
   }
 
   @Test func `a full table is reported with the node that has it`() {
-    let here = explainFar { $0.sessionFault = SessionFault(.noPlaceHere, secondsAgo: 0) }
+    let here = explainFar { $0.sessionFault = SessionFault(.noSlotHere, secondsAgo: 0) }
     #expect(!here.canTalk && here.verdict == "this box is busy: all its sessions with peers are in use")
-    let there = explainFar { $0.sessionFault = SessionFault(.noPlaceThere, secondsAgo: 4) }
+    let there = explainFar { $0.sessionFault = SessionFault(.noSlotThere, secondsAgo: 4) }
     #expect(!there.canTalk && there.verdict == "far is busy: all its sessions with peers are in use")
     #expect(there.remedy.contains("on far"))
   }

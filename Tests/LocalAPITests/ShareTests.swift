@@ -129,43 +129,43 @@ private let chat = bytes("chat")
 @Suite struct LongPacketTests {
   private let start = Instant.zero + .seconds(100)
 
-  private func ask(_ places: inout LongPacketPlaces, _ client: Int, _ user: UInt32, at now: Instant) -> Int? {
-    places.ask(client, user: user, isOperator: user == 0, now: now)
-    return places.next(now: now)
+  private func ask(_ slots: inout LongPacketSlots, _ client: Int, _ user: UInt32, at now: Instant) -> Int? {
+    slots.ask(client, user: user, isOperator: user == 0, now: now)
+    return slots.next(now: now)
   }
 
   @Test func `one user holds two of four slots, another user the third, the operator the last`() {
-    var places = LongPacketPlaces()
-    #expect((0..<4).map { ask(&places, $0, 1000, at: start) } == [0, 1, nil, nil])
-    #expect(ask(&places, 4, 1001, at: start) == 4)
-    #expect(ask(&places, 5, 1001, at: start) == nil)
-    #expect(ask(&places, 6, 0, at: start) == 6)
+    var slots = LongPacketSlots()
+    #expect((0..<4).map { ask(&slots, $0, 1000, at: start) } == [0, 1, nil, nil])
+    #expect(ask(&slots, 4, 1001, at: start) == 4)
+    #expect(ask(&slots, 5, 1001, at: start) == nil)
+    #expect(ask(&slots, 6, 0, at: start) == 6)
   }
 
   @Test func `a free slot goes to the user with the fewest, then to the client that has waited longest`() {
-    var places = LongPacketPlaces()
-    for client in 0..<4 { _ = ask(&places, client, 1000, at: start) }
-    _ = ask(&places, 4, 1001, at: start)
-    #expect(ask(&places, 5, 1002, at: start) == nil)
-    places.leave(0)
-    #expect(places.next(now: start) == 5)
-    places.leave(1)
-    #expect(places.next(now: start) == 2)
-    places.leave(4)
-    places.leave(5)
-    #expect(places.next(now: start) == 3)
+    var slots = LongPacketSlots()
+    for client in 0..<4 { _ = ask(&slots, client, 1000, at: start) }
+    _ = ask(&slots, 4, 1001, at: start)
+    #expect(ask(&slots, 5, 1002, at: start) == nil)
+    slots.leave(0)
+    #expect(slots.next(now: start) == 5)
+    slots.leave(1)
+    #expect(slots.next(now: start) == 2)
+    slots.leave(4)
+    slots.leave(5)
+    #expect(slots.next(now: start) == 3)
   }
 
   @Test func `a client loses its slot for a long packet after 10 s if another one waits`() {
-    var places = LongPacketPlaces()
-    _ = ask(&places, 0, 1000, at: start)
-    _ = ask(&places, 1, 1000, at: start + .seconds(5))
-    #expect(places.nextDeadline == .never)
-    _ = ask(&places, 2, 1000, at: start + .seconds(60))
-    #expect(places.nextDeadline == start + .seconds(10) && places.overdue(now: start + .seconds(9)) == nil)
-    #expect(places.overdue(now: start + .seconds(60)) == 0)
-    places.leave(0)
-    #expect(places.next(now: start + .seconds(60)) == 2)
-    #expect(places.nextDeadline == .never)
+    var slots = LongPacketSlots()
+    _ = ask(&slots, 0, 1000, at: start)
+    _ = ask(&slots, 1, 1000, at: start + .seconds(5))
+    #expect(slots.nextDeadline == .never)
+    _ = ask(&slots, 2, 1000, at: start + .seconds(60))
+    #expect(slots.nextDeadline == start + .seconds(10) && slots.overdue(now: start + .seconds(9)) == nil)
+    #expect(slots.overdue(now: start + .seconds(60)) == 0)
+    slots.leave(0)
+    #expect(slots.next(now: start + .seconds(60)) == 2)
+    #expect(slots.nextDeadline == .never)
   }
 }

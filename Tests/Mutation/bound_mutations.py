@@ -7,7 +7,7 @@ FETCH = "Sources/TransferFiles/Fetch.swift"
 ATTRIBUTES = "Sources/BearerBluetooth/LowEnergy/AttributeServer.swift"
 CHANNEL = "Sources/BearerBluetooth/RequestChannel.swift"
 ANSWERING = "Sources/Session/Invitations/Answering.swift"
-PLACES = "Sources/Node/Places.swift"
+SLOTS = "Sources/Node/AssociationSlots.swift"
 UNITS = "Sources/Link/StreamDemultiplexer.swift"
 FILTER, CAUSE, CAUSES = "Sources/Journal/RepeatFilter.swift", "Sources/Journal/RecordCause.swift", "Sources/Relay/RecordCauses.swift"
 MANAGER = "Sources/Relay/LinkManager.swift"
@@ -86,27 +86,27 @@ ROWS = [
         "Sources/Link/EncryptAhead.swift", "waitsForRoom = bearer == .bluetoothLE",
         "waitsForRoom = false", "LinkTests.EncryptAheadTests"),
     Row("the number of incoming handshakes has no limit", "Sources/Node/Sealing.swift",
-        "guard takeHandshakePlace(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }", "",
+        "guard takeHandshakeSlot(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }", "",
         "NodeTests"),
     Row("the number of outgoing handshakes has no limit", "Sources/Node/Sealing.swift",
-        "guard takeHandshakePlace(for: association.peer, association.holder, now) else {",
-        "guard takeHandshakePlace(for: association.peer, association.holder, now) || true else {", "NodeTests"),
-    Row("one link uses all slots for handshakes", PLACES,
+        "guard takeHandshakeSlot(for: association.peer, association.holder, now) else {",
+        "guard takeHandshakeSlot(for: association.peer, association.holder, now) || true else {", "NodeTests"),
+    Row("one link uses all slots for handshakes", SLOTS,
         "case .stranger: if own + SealLimits.handshakesReserved <= share.free { return .free }",
         "case .stranger: if share.free > SealLimits.handshakesReserved { return .free }", "NodeTests"),
-    Row("strangers use the handshake slots of known peers", PLACES,
+    Row("strangers use the handshake slots of known peers", SLOTS,
         "case .stranger: if own + SealLimits.handshakesReserved <= share.free { return .free }",
         "case .stranger: if own <= share.free { return .free }", "NodeTests"),
-    Row("a session handshake without progress keeps its slot", PLACES,
+    Row("a session handshake without progress keeps its slot", SLOTS,
         "guard mayYield || isCut || seal.isHandshakeOverdue(now: now) else { continue }", "guard mayYield || isCut else { continue }",
         "NodeTests"),
-    Row("the link with most channels loses none of them", PLACES, "} else if held > own {", "} else if false {", "NodeTests"),
-    Row("a pinned peer with undelivered messages is evicted like any other", PLACES,
+    Row("the link with most channels loses none of them", SLOTS, "} else if held > own {", "} else if false {", "NodeTests"),
+    Row("a pinned peer with undelivered messages is evicted like any other", SLOTS,
         "isLast: rank == .pinned && isCarrying || isUnread, group: group", "isLast: isUnread, group: group", "NodeTests"),
     Row("forged requests are charged to the node that they name", "Sources/Node/Sealing.swift",
         "try? association(with: peer, from: slot, isClaimed: links[slot].peer != peer, now),",
         "try? association(with: peer, isClaimed: links[slot].peer != peer, now),", "NodeTests"),
-    Row("an evicted peer is not notified", PLACES, "      endSession(with: other, .busy, now)\n", "", "NodeTests"),
+    Row("an evicted peer is not notified", SLOTS, "      endSession(with: other, .busy, now)\n", "", "NodeTests"),
     Row("a handshake without progress lasts until its overall timeout", "Sources/Seal/SealedSession.swift",
         "min(startedAt + SealLimits.handshakeTime, progressOnClock + SealLimits.stallTime)",
         "startedAt + SealLimits.handshakeTime", "SealTests"),

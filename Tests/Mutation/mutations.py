@@ -4,7 +4,7 @@ import bound_mutations
 import check_mutations
 import group_mutations
 import memory_mutations
-import place_mutations
+import slot_mutations
 import rim_mutations
 import session_mutations
 import share_mutations
@@ -186,7 +186,7 @@ ROWS = [
     Row("a node dials itself", "Sources/Node/Connector.swift", "if candidate.hint == localHint { return true }", "",
         "NodeTests"),
     Row("every node in a large hall is dialled", "Sources/Node/Connector.swift",
-        "where candidates[index].isWanted && !candidates[index].lacksPlace", "where !candidates[index].lacksPlace",
+        "where candidates[index].isWanted && !candidates[index].lacksSlot", "where !candidates[index].lacksSlot",
         "NodeTests"),
     Row("a candidate of a linked node is reconsidered again and again", "Sources/Node/Connector.swift",
         "        candidates[index].phase = .served", "candidates[index].phase = .waiting(now + Self.dialDeferral)",
@@ -277,7 +277,7 @@ ROWS = [
         "if isLinked || candidate.failures < Self.failuresMax && (", "if isLinked || (", "NodeTests"),
     Row("a leaf dials leaves although a relay is in range", "Sources/Node/BluetoothChoice.swift",
         "wantAsSpare(index, Self.leafDeferral, now)", "wantAsSpare(index, Self.relayDeferral, now)", "NodeTests"),
-    Row("a relay uses its last connection for an outgoing dial", "Sources/Node/BluetoothPlaces.swift", "taken - (isKept ? 1 : 0)", "taken - 0",
+    Row("a relay uses its last connection for an outgoing dial", "Sources/Node/BluetoothSlots.swift", "taken - (isKept ? 1 : 0)", "taken - 0",
         "NodeTests"),
     Row("frames that a neighbour relays leave no room for its own", "Sources/Link/FrameQueue.swift",
         "isRelayed && needed > 0 ? longestFrameBlocks + needed : 0", "0", "LinkTests"),
@@ -333,7 +333,7 @@ ROWS = [
         "guard isOwn else { return true }", "NodeTests"),
     Row("a parked leaf is not notified of unreachable nodes", "Sources/Mesh/Mesh.swift",
         "if nodesInReach != before { linksWithNews |= linksWithUnsent }", "_ = before", "NodeTests"),
-    Row("a leaf leaves a relay that then becomes unreachable", "Sources/Node/BluetoothPlaces.swift",
+    Row("a leaf leaves a relay that then becomes unreachable", "Sources/Node/BluetoothSlots.swift",
         "} else if mesh.reaches(link.peer, without: slot) {", "} else {", "NodeTests"),
     Row("a leaf whose traffic has just begun counts as served", "Sources/Node/Parking.swift",
         "if talkedAt + Parking.turnMax < now { turnAt = now }", "", "NodeTests"),
@@ -430,5 +430,5 @@ ROWS = [
     Row("an association is removed with undelivered completions", "Sources/Node/Associations.swift",
         "!channel.hasUntakenCompletions &&", "!channel.hasUnfinishedSends &&", "NodeTests.TurnTests"),
 ] + (rim_mutations.ROWS + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + stall_mutations.ROWS
-     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS + share_mutations.ROWS + check_mutations.ROWS
+     + trust_mutations.ROWS + bound_mutations.ROWS + slot_mutations.ROWS + share_mutations.ROWS + check_mutations.ROWS
      + application_mutations.ROWS)

@@ -293,7 +293,7 @@ ROWS = [
     Row("a path may lead over a link that only one end lists", "Sources/Explain/PathSearch.swift",
         "if leniency != .oneSided && !isListed(node, by: way.to) { continue }", "", "ExplainTests.ExplanationTests"),
     Row("callers with new keys evict the failures of dials", "Sources/Relay/ContactFailures.swift",
-        "if isInbound && entries.count(where: { $0.isInbound }) >= Self.placesMax / 2 {", "if false {",
+        "if isInbound && entries.count(where: { $0.isInbound }) >= Self.entriesMax / 2 {", "if false {",
         "RelayTests.ContactFailuresTests"),
     Row("failures of callers without a proven key are recorded", "Sources/Relay/ContactFailures.swift",
         "if isInbound && node == .none { return }", "", "RelayTests.ContactFailuresTests"),

@@ -3,7 +3,7 @@ from row import Row
 
 RULE, CLIENTS, REQUESTS = "Sources/Primitives/ShareRule.swift", "Sources/LocalAPI/ClientRecords.swift", "Sources/LocalAPI/LocalRequests.swift"
 TURNS = "Sources/LocalAPI/SignatureTurns.swift"
-PLACES, STREAMING = "Sources/LocalAPI/LongPacketPlaces.swift", "Sources/Session/Streams/Streaming.swift"
+SLOTS, STREAMING = "Sources/LocalAPI/LongPacketSlots.swift", "Sources/Session/Streams/Streaming.swift"
 
 ROWS = [
     Row("a single holder may take everything that is free",
@@ -22,13 +22,13 @@ ROWS = [
         "    try share(.serviceBytes(of: endpoint, service.byteCount), client)\n", "", "LocalAPITests"),
     Row("one user takes all sessions", REQUESTS, "    try share(.sessions, client)\n", "", "LocalAPITests"),
     Row("the user with most long packets is served first",
-        PLACES, "        held < best?.held ?? .max\n", "        best == nil\n", "LocalAPITests"),
-    Row("a slot for a long packet has no timeout", PLACES, "nextDeadline <= now ? holders.first?.client : nil", "nil", "LocalAPITests"),
+        SLOTS, "        held < best?.held ?? .max\n", "        best == nil\n", "LocalAPITests"),
+    Row("a slot for a long packet has no timeout", SLOTS, "nextDeadline <= now ? holders.first?.client : nil", "nil", "LocalAPITests"),
     Row("one user's applications take all invitations", "Sources/Session/FlowControl/Shares.swift",
         "return owner.isFavoured || ShareRule.allows(1, held: heldByUser, free: left, factor: Shares.userFactor)", "return true",
         "SessionTests"),
     Row("one user takes all invitations to a node", "Sources/Session/Invitations/Inviting.swift",
-        "mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else", "mayInvite(session.owner) else",
+        "mayInvite(session.owner), findSlot(for: session.owner, to: address.node, now) else", "mayInvite(session.owner) else",
         "SessionTests"),
     Row("no invitation to a node is evicted", "Sources/Session/Invitations/OutgoingInvitations.swift",
         "return victim.owner.holder == owner.holder ? (false, nil) : (true, victim.handle)", "return (false, nil)", "SessionTests"),

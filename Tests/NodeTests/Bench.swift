@@ -37,7 +37,7 @@ final class Bench {
 
   init(
     _ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7, trust: (any NodeTrust)? = nil,
-    encryption: EncryptionPreference = .none, bluetoothPlaces: Int = Limits.linksMax
+    encryption: EncryptionPreference = .none, bluetoothSlots: Int = Limits.linksMax
   ) {
     identity = Self.people[person]
     cryptography = StandInCryptography(identity)
@@ -46,7 +46,7 @@ final class Bench {
       serviceType: [UInt8]("chat".utf8),
       info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass,
       encryption: encryption)
-    settings.bluetoothPlaces = bluetoothPlaces
+    settings.bluetoothSlots = bluetoothSlots
     journalMemory.initializeMemory(as: UInt8.self, repeating: 0)
     let journal = Journal(journalMemory, level: .notice, wallOffset: 0, boot: MachineBoot(high: 1, low: 0))
     node = Node(settings, cryptography, trust: trust, journal: journal, now: now)

@@ -108,40 +108,40 @@ extension Dialler {
 @Test func `a parked neighbour with waiting frames is dialled before one with news only`() {
   let dialler = hearing(relays: true, leaves: [60, 70])
   dialler.standings = [60: .called(.news), 70: .called(.frames)]
-  dialler.connector.bluetoothPlaces = 1
+  dialler.connector.bluetoothSlots = 1
   #expect(dialler.dials() == [70])
 }
 
 @Test func `a parked neighbour that gets a reply is dialled before one with waiting frames only`() {
   let dialler = hearing(relays: true, leaves: [60, 70])
   dialler.standings = [60: .called(.frames), 70: .called(.answers)]
-  dialler.connector.bluetoothPlaces = 1
+  dialler.connector.bluetoothSlots = 1
   #expect(dialler.dials() == [70])
 }
 
 @Test func `a parked neighbour with a new communication partner is dialled before one that gets a reply`() {
   let dialler = hearing(relays: true, leaves: [60, 70])
   dialler.standings = [60: .called(.answers), 70: .called(.meeting)]
-  dialler.connector.bluetoothPlaces = 1
+  dialler.connector.bluetoothSlots = 1
   #expect(dialler.dials() == [70])
 }
 
 @Test func `without a free connection no node is dialled over Bluetooth, and the longest due comes first`() {
   let dialler = hearing(relays: true, boxes: [60])
-  dialler.connector.bluetoothPlaces = 0
+  dialler.connector.bluetoothSlots = 0
   _ = dialler.find(7, hint: 7, .ethernet)
   #expect(dialler.dials() == [])
-  #expect(dialler.connector.dialsWithoutPlace == 1)
+  #expect(dialler.connector.dialsWithoutSlot == 1)
   dialler.now = dialler.now + .seconds(1)
   dialler.hear(70, relays: true)
-  dialler.connector.bluetoothPlaces = 1
+  dialler.connector.bluetoothSlots = 1
   #expect(dialler.dials() == [60])
-  #expect(dialler.connector.dialsWithoutPlace == 1)
+  #expect(dialler.connector.dialsWithoutSlot == 1)
 }
 
 @Test func `a leaf reserves its last connection for a relay`() {
   let dialler = hearing(relays: false, leaves: [60, 70])
-  dialler.connector.bluetoothPlaces = 2
+  dialler.connector.bluetoothSlots = 2
   #expect(dialler.dials(within: .seconds(10)).count == 1)
   dialler.hear(10, relays: true)
   #expect(dialler.dials() == [10])
@@ -198,7 +198,7 @@ func `a node found by an inquiry is dialled after some time without a route`(_ l
   _ = dialler.find(2, hint: 30, .bluetoothClassic)
   #expect(dialler.dials() == [])
   dialler.now = dialler.now + .seconds(3)
-  #expect(dialler.dials() == [1] && dialler.connector.dialsWithoutPlace == 0)
+  #expect(dialler.dials() == [1] && dialler.connector.dialsWithoutSlot == 0)
   dialler.connector.dialFailed(1, now: dialler.now)
   #expect(dialler.dials() == [2])
 }

@@ -45,7 +45,7 @@ private struct Relay {
     row.say("first", from: 0, to: 1)
     row.pass(.seconds(1))
     let stream = Stream()
-    row.places[0].node.attach(stream, to: row.places[0].slots[1]!)
+    row.boxes[0].node.attach(stream, to: row.boxes[0].slots[1]!)
     row.say("second", from: 0, to: 1)
     #expect(stream.frames.map(\.header.type) == [FrameType.sealed.rawValue])
   }

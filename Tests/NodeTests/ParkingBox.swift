@@ -11,8 +11,8 @@ final class ParkingBox {
   let bench: Bench
   private(set) var slots: [Int: Int] = [:]
 
-  init(relays: Bool = true, places: Int = 4, encryption: EncryptionPreference = .none) {
-    bench = Bench(20, relays: relays, encryption: encryption, bluetoothPlaces: places)
+  init(relays: Bool = true, slots: Int = 4, encryption: EncryptionPreference = .none) {
+    bench = Bench(20, relays: relays, encryption: encryption, bluetoothSlots: slots)
   }
 
   /// Discovery finds the node `person` over Bluetooth.

@@ -37,7 +37,7 @@ import Testing
 }
 
 @Test func `a leaf that had its turn is asked to wait for the turns of all waiting leaves`() throws {
-  let box = ParkingBox(places: 3)
+  let box = ParkingBox(slots: 3)
   for person in 1...6 {
     box.hear(person)
     box.link(person)
@@ -68,13 +68,13 @@ import Testing
     #expect(box.dials.contains(UInt32(parked)))
     // Each leaf that was parked takes the free connection at once, so the relay's dial fails.
     for person in idle { box.link(person) }
-    #expect(box.bench.node.bluetoothPlaces.taken == 4)
+    #expect(box.bench.node.bluetoothSlots.taken == 4)
     box.bench.handle(.dialFailed(UInt32(parked)))
   }
 }
 
 @Test func `a leaf that has just begun to send keeps its connection before one that becomes idle`() throws {
-  let box = ParkingBox(places: 3)
+  let box = ParkingBox(slots: 3)
   for person in 1...3 {
     box.hear(person)
     box.link(person)
@@ -291,7 +291,7 @@ func `a leaf with frames from a new communication partner has the highest priori
 }
 
 @Test func `parked leaves are visited one at a time`() {
-  let box = ParkingBox(places: 3)
+  let box = ParkingBox(slots: 3)
   for person in 1...6 {
     box.hear(person)
     box.link(person)

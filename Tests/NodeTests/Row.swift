@@ -12,7 +12,7 @@ import TestSupport
 
 /// Nodes in a line, each linked with the next. A frame arrives at once unless the test interferes.
 final class Row {
-  final class Place {
+  final class Box {
     let identity: Identity
     let cryptography: StandInCryptography
     var node: Node
@@ -34,7 +34,7 @@ final class Row {
     }
   }
 
-  var places: [Place] = []
+  var boxes: [Box] = []
   var now = Instant.zero + .seconds(1000)
   /// All bytes that passed between two nodes, in order.
   var wire: [UInt8] = []
@@ -52,70 +52,70 @@ final class Row {
     self.configure = configure
     self.bearers = bearers
     // The last node has a lower id than the first, so that tests cover both directions of the handshake.
-    for number in 0..<count { places.append(make(number, Bench.people[count - number], epoch: 3)) }
+    for number in 0..<count { boxes.append(make(number, Bench.people[count - number], epoch: 3)) }
     for number in 1..<count { link(number - 1, number) }
     pass(.seconds(2))
   }
 
-  private func make(_ number: Int, _ identity: Identity, epoch: UInt64) -> Place {
+  private func make(_ number: Int, _ identity: Identity, epoch: UInt64) -> Box {
     let cryptography = StandInCryptography(identity)
     var settings = NodeSettings(
       id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("n\(number)"),
       serviceType: [UInt8]("chat".utf8), info: [], relays: true, bypass: false)
     configure(number, &settings)
-    return Place(
+    return Box(
       identity, cryptography, Node(settings, cryptography, trust: trust[number], journal: .none, now: now), epoch: epoch
     )
   }
 
   private func link(_ left: Int, _ right: Int) {
     let bearer = bearers.isEmpty ? .ethernet : bearers[left]
-    places[left].slots[right] = places[left].node.openLink(
-      peer: places[right].identity.id, bearer: bearer, dialled: 1, now: now)
-    places[right].slots[left] = places[right].node.openLink(
-      peer: places[left].identity.id, bearer: bearer, dialled: nil, now: now)
+    boxes[left].slots[right] = boxes[left].node.openLink(
+      peer: boxes[right].identity.id, bearer: bearer, dialled: 1, now: now)
+    boxes[right].slots[left] = boxes[right].node.openLink(
+      peer: boxes[left].identity.id, bearer: bearer, dialled: nil, now: now)
     settle()
   }
 
   /// Restarts a node after a crash. The epoch of the restarted node grows by `epochStep`.
   func restart(_ number: Int, epochStep: Int = 1) {
-    let old = places[number]
+    let old = boxes[number]
     for (other, slot) in old.slots {
       _ = slot
-      if let theirs = places[other].slots[number] { places[other].node.handle(.linkClosed(theirs), now: now) }
-      places[other].slots[number] = nil
+      if let theirs = boxes[other].slots[number] { boxes[other].node.handle(.linkClosed(theirs), now: now) }
+      boxes[other].slots[number] = nil
     }
-    places[number] = make(number, old.identity, epoch: UInt64(Int(old.epoch) + epochStep))
+    boxes[number] = make(number, old.identity, epoch: UInt64(Int(old.epoch) + epochStep))
     for other in old.slots.keys.sorted() { link(min(other, number), max(other, number)) }
   }
 
   func settle() {
     for _ in 0..<5000 {
       var hasMoved = false
-      for number in places.indices where step(number) { hasMoved = true }
+      for number in boxes.indices where step(number) { hasMoved = true }
       if !hasMoved { return }
     }
     Issue.record("nodes keep each other busy")
   }
 
   private func step(_ number: Int) -> Bool {
-    let place = places[number]
+    let box = boxes[number]
     var hasMoved = false
-    while let output = place.node.nextOutput(now: now) {
+    while let output = box.node.nextOutput(now: now) {
       switch output {
       case .transmit(let slot):
-        guard let other = place.slots.first(where: { $0.value == slot })?.key else { continue }
+        guard let other = box.slots.first(where: { $0.value == slot })?.key else { continue }
         carry(from: number, slot, to: other)
         hasMoved = true
       case .messageWaiting(let peer, let pending):
-        guard let message = place.node.takeMessage(from: peer, pending.lane, now: now) else { continue }
-        place.texts.append(String(decoding: message.bytes, as: UTF8.self))
+        guard let message = box.node.takeMessage(from: peer, pending.lane, now: now) else { continue }
+        box.texts.append(String(decoding: message.bytes, as: UTF8.self))
         hasMoved = true
-      case .completed(_, let completion): place.outcomes.append(completion.outcome)
-      case .datagram(let peer, let datagram): place.datagrams.append((peer, datagram))
-      case .decisionWanted(let peer, let chain): place.asked.append((peer, chain))
+      case .completed(_, let completion): box.outcomes.append(completion.outcome)
+      case .datagram(let peer, let datagram): box.datagrams.append((peer, datagram))
+      case .decisionWanted(let peer, let chain): box.asked.append((peer, chain))
       case .session(let event):
-        place.application(event)
+        box.application(event)
         hasMoved = true
       case .dial, .close, .peer, .epochRaised: break
       }
@@ -126,15 +126,15 @@ final class Row {
   private func carry(from number: Int, _ slot: Int, to other: Int) {
     var buffer = [UInt8](repeating: 0, count: 70_000)
     while true {
-      let count = buffer.withUnsafeMutableBytes { places[number].node.pop(slot, into: $0) }
+      let count = buffer.withUnsafeMutableBytes { boxes[number].node.pop(slot, into: $0) }
       if count == 0 { return }
       wire += buffer[..<count]
       for (header, payload) in frames(in: [UInt8](buffer[..<count])) {
         guard let payload = header.isRouted ? onTheWay(number, header, payload) : payload,
-          let theirs = places[other].slots[number]
+          let theirs = boxes[other].slots[number]
         else { continue }
         let bytes = encoded { output in header.write(to: &output) } + payload
-        bytes.withUnsafeBytes { places[other].node.receive($0, on: theirs, now: now) }
+        bytes.withUnsafeBytes { boxes[other].node.receive($0, on: theirs, now: now) }
       }
     }
   }
@@ -143,13 +143,13 @@ final class Row {
     let end = now + span
     settle()
     for _ in 0..<20_000 {
-      let next = places.map { $0.node.nextDeadline(now: now) }.min() ?? .never
+      let next = boxes.map { $0.node.nextDeadline(now: now) }.min() ?? .never
       if next > end {
         now = end
         return
       }
       now = max(now, next)
-      for place in places where place.node.nextDeadline(now: now) <= now { place.node.handle(.timeout, now: now) }
+      for box in boxes where box.node.nextDeadline(now: now) <= now { box.node.handle(.timeout, now: now) }
       settle()
     }
     Issue.record("a deadline that does not go away")
@@ -159,8 +159,8 @@ final class Row {
   func say(_ text: String, from: Int, to: Int, _ lane: Lane = .interactive) -> AssociationError? {
     let bytes = [UInt8](text.utf8)
     do throws(AssociationError) {
-      _ = try places[from].node.send(
-        kind: 7, bytes.span.bytes, to: places[to].identity.id, lane: lane, now: now)
+      _ = try boxes[from].node.send(
+        kind: 7, bytes.span.bytes, to: boxes[to].identity.id, lane: lane, now: now)
       settle()
       return nil
     } catch {

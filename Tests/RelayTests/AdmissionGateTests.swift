@@ -29,7 +29,7 @@ struct AdmissionGateTests {
     for stream in 0..<UInt32(Admission.handshakesMax - Admission.reserved) {
       #expect(arrive(1000 + stream))
       guard case .opens = receive(hello, from: 1000 + stream) else {
-        Issue.record("no place for \(stream)")
+        Issue.record("no slot for \(stream)")
         return
       }
     }
@@ -81,7 +81,7 @@ struct AdmissionGateTests {
     #expect(arrive(1))
     #expect(gate.handshakeEnded(1000, .link(peer, .stranger), now: now) == nil)
     guard case .opens = receive(hello, from: 1) else {
-      Issue.record("a place was free")
+      Issue.record("a slot was free")
       return
     }
   }
@@ -102,7 +102,7 @@ struct AdmissionGateTests {
     #expect(gate.handshakeEnded(1000, .link(peer, .proven), now: now)?.stream == 1)
     #expect(arrive(2, from: 1000))
     guard case .opens = receive(hello, from: 2) else {
-      Issue.record("the known have places of their own")
+      Issue.record("the known have slots of their own")
       return
     }
   }
@@ -135,7 +135,7 @@ struct AdmissionGateTests {
     _ = gate.handshakeEnded(1005, .link(peer, .stranger), now: now)
     #expect(arrive(1, from: 1010))
     guard case .opens = receive(hello, from: 1) else {
-      Issue.record("a place was free")
+      Issue.record("a slot was free")
       return
     }
     #expect(gate.nextStalled(now: now + .seconds(1)) == nil, "nobody waits")

@@ -46,7 +46,7 @@ struct ContactFailuresTests {
       failures.note(node(number), .ethernet, address(9), isInbound: true, .refusedHere(.revoked), now: .zero)
     }
     let all = failures.all(now: now)
-    #expect(all.count == 8 + ContactFailures.placesMax / 2 && all.count { $0.node == .none } == 8)
+    #expect(all.count == 8 + ContactFailures.entriesMax / 2 && all.count { $0.node == .none } == 8)
   }
 
   @Test mutating func `a caller with many keys does not evict the failure of another caller`() {
@@ -80,7 +80,7 @@ struct ContactFailuresTests {
       failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed(long), now: .zero)
     }
     let all = failures.all(now: now)
-    #expect(all.count == ContactFailures.placesMax)
+    #expect(all.count == ContactFailures.entriesMax)
     guard case .dialFailed(let text) = all[0].cause else { Issue.record("another cause"); return }
     #expect(text.utf8.count == ContactFailures.reasonBytesMax)
     #expect(all[0].address == "0.0.0.99:41820")

@@ -191,7 +191,7 @@ import TestSupport
     for _ in 0..<8 {
       #expect(pair.client.seal.needsSession(now: pair.now))
       pair.client.seal.postpone(now: pair.now)
-      #expect(pair.client.seal.obstacle?.reason == .noPlaceHere)
+      #expect(pair.client.seal.obstacle?.reason == .noSlotHere)
       let next = pair.client.seal.nextDeadline(hasRoute: true)
       #expect(next > pair.now && next <= pair.now + SealLimits.busyPauseMax)
       pair.now = next

@@ -4,11 +4,11 @@ import Testing
 
 @testable import SessionStories
 
-/// The applications of one user leave places to those of another user, however many applications there are.
+/// The applications of one user leave slots to those of another user, however many applications there are.
 @Suite struct UserShareTests {
   private let hall = Hall(18)
 
-  /// Opens a session for an application of a user. User 0 is the operator, who may use every free place.
+  /// Opens a session for an application of a user. User 0 is the operator, who may use every free slot.
   private func open(_ application: UInt32, of user: UInt32, membersMax: Int = 64) throws -> SessionHandle {
     try hall.stations[0].sessions.open(
       2 + application, SessionRules(membersMax: membersMax),
@@ -30,7 +30,7 @@ import Testing
   @Test func `each user has a share of all invitations`() throws {
     var count = 0
     for application in UInt32(0)..<10 { count += inviteAll(try open(application, of: 1), 1..<12) }
-    // Each application has one reserved place. A user gets at most twice as many of the unreserved places as remain
+    // Each application has one reserved slot. A user gets at most twice as many of the unreserved slots as remain
     // free.
     #expect(count == 10 + 22)
     #expect(inviteAll(try open(10, of: 2), 12..<15) == 1 + 5)
@@ -39,8 +39,8 @@ import Testing
 
   @Test func `each user has a share of the invitations to one node`() throws {
     let counts = try [open(0, of: 1), open(1, of: 1), open(2, of: 2), open(3, of: 0)].map { inviteAll($0, 1..<2) }
-    // Users share three of the four places at one node. A newcomer evicts the oldest invitation of the user, or of the
-    // application, with the most places. The operator may use all four.
+    // Users share three of the four slots at one node. A newcomer evicts the oldest invitation of the user, or of the
+    // application, with the most slots. The operator may use all four.
     #expect(counts == [3, 1, 1, 4])
   }
 
@@ -70,7 +70,7 @@ import Testing
     #expect(invite(third, endpoint: 1) != nil)
     #expect(ended() == [theirs[1]: .timedOut])
     #expect(invite(own, endpoint: 1) != nil)
-    // The operator's invitation uses the place that is reserved for the operator, so no other invitation ends.
+    // The operator's invitation uses the slot that is reserved for the operator, so no other invitation ends.
     #expect(ended() == [:])
   }
 

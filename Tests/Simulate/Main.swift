@@ -24,7 +24,7 @@ struct Simulate {
     case ("story", 1): story(numbers[0], less: Array(arguments.dropFirst(2)))
     case ("shrink", 1): shrink(numbers[0])
     case ("rest", 1): rest(arguments.dropFirst().first, Int(numbers[0]))
-    case ("crowd", 3): crowd(leaves: Int(numbers[0]), places: Int(numbers[1]), count: numbers[2])
+    case ("crowd", 3): crowd(leaves: Int(numbers[0]), slots: Int(numbers[1]), count: numbers[2])
     case ("gain", 0): gain()
     default:
       say(
@@ -145,13 +145,13 @@ struct Simulate {
     }
   }
 
-  private static func crowd(leaves: Int, places: Int, count: UInt64) {
-    guard Crowd.leavesRange.contains(leaves), Crowd.placesRange.contains(places) else {
-      say("a room has \(Crowd.leavesRange) leaves, and a radio \(Crowd.placesRange) connections")
+  private static func crowd(leaves: Int, slots: Int, count: UInt64) {
+    guard Crowd.leavesRange.contains(leaves), Crowd.slotsRange.contains(slots) else {
+      say("a room has \(Crowd.leavesRange) leaves, and a radio \(Crowd.slotsRange) connections")
       exit(2)
     }
     for seed in 1...max(count, 1) {
-      let crowd = Crowd(leaves: leaves, places: places, seed: seed)
+      let crowd = Crowd(leaves: leaves, slots: slots, seed: seed)
       say(crowd.line)
       if let violation = crowd.violation {
         say("FAILED \(violation)")

@@ -5,7 +5,7 @@ import Primitives
 public struct Crowd {
   public let leaves: Int
   /// The connections of each radio.
-  public let places: Int
+  public let slots: Int
   /// The number of messages sent, delivered and failed.
   public let sent: Int
   public let delivered: Int
@@ -21,14 +21,14 @@ public struct Crowd {
   /// The possible numbers of leaves. In a network of more than 16 machines not all pairs have a channel.
   public static let leavesRange = 2...15
   /// The possible numbers of connections. With fewer, leaves are not parked.
-  public static let placesRange = 3...15
+  public static let slotsRange = 3...15
   private static let timeMax = TimeSpan.seconds(200)
 
   /// Measures one box with `leaves` leaves. The seed decides about ids and delays.
-  public init(leaves: Int, places: Int, seed: UInt64) {
+  public init(leaves: Int, slots: Int, seed: UInt64) {
     var plan = NetworkPlan(relays: (0...leaves).map { $0 == 0 }, wires: [])
     plan.addRoom(Array(0...leaves))
-    plan.bluetoothPlaces = places
+    plan.bluetoothSlots = slots
     let simulation = Simulation(plan, seed: seed)
     simulation.run(until: simulation.now + .seconds(60))
     let start = simulation.now
@@ -37,13 +37,13 @@ public struct Crowd {
     var times: [UInt64?] = [nil, nil]
     while simulation.violation == nil, simulation.now < start + Self.timeMax, ledger() < sent {
       simulation.run(until: simulation.now + .milliseconds(100))
-      for (place, share) in [50, 90].enumerated()
-      where times[place] == nil && simulation.ledger.deliveredCount * 100 >= sent * share {
-        times[place] = (simulation.now - start).milliseconds
+      for (index, share) in [50, 90].enumerated()
+      where times[index] == nil && simulation.ledger.deliveredCount * 100 >= sent * share {
+        times[index] = (simulation.now - start).milliseconds
       }
     }
     self.leaves = leaves
-    self.places = places
+    self.slots = slots
     self.sent = sent
     delivered = simulation.ledger.deliveredCount
     failed = simulation.ledger.failedCount
@@ -54,7 +54,7 @@ public struct Crowd {
 
   public var line: String {
     func text(_ time: UInt64?) -> String { time.map { "\($0)" } ?? "-" }
-    return "leaves=\(leaves) places=\(places) sent=\(sent) delivered=\(delivered) failed=\(failed)"
+    return "leaves=\(leaves) places=\(slots) sent=\(sent) delivered=\(delivered) failed=\(failed)"
       + " half=\(text(half)) ninetenths=\(text(nineTenths)) all=\(all)"
   }
 }

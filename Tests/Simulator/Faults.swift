@@ -12,7 +12,7 @@ extension Simulation {
       machines.append(
         Machine(
           number, key: keys(options.seed, number), relays: network.relays[number], encryption: anyPreference(), options,
-          epoch: random.below(1000) << 32, bluetoothPlaces: network.bluetoothPlaces,
+          epoch: random.below(1000) << 32, bluetoothSlots: network.bluetoothSlots,
           journalMemory: journals ? Borrowed(Machine.journalBytes) : nil))
     }
     for machine in machines.indices { numbers[machines[machine].key.id] = machine }

@@ -47,9 +47,9 @@ extension Simulation {
   /// The maximum time for which the departure of a parked neighbour may remain undetected. A parked neighbour has a
   /// link without a connection. The link ends after long silence, or when dials for waiting frames have failed.
   static let parkedMax = TimeSpan.seconds(130)
-  private var parkedSpan: TimeSpan { network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
+  private var parkedSpan: TimeSpan { network.bluetoothSlots == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
   /// The maximum time until the last messages are delivered.
-  var deliveryMax: TimeSpan { network.bluetoothPlaces == nil ? .seconds(70) : .seconds(130) }
+  var deliveryMax: TimeSpan { network.bluetoothSlots == nil ? .seconds(70) : .seconds(130) }
 
   /// Runs the faults, the recovery, and all checks after it.
   public func runAll() {
@@ -168,7 +168,7 @@ extension Simulation {
 
   /// Whether the routes of the machine are kept up to date. A parked leaf is not notified of changed routes (protocol,
   /// “Parking”). The leaf knows which nodes are reachable, and the relay that parked it knows the routes.
-  private func hearsOfWays(_ machine: Int) -> Bool { network.bluetoothPlaces == nil || network.relays[machine] }
+  private func hearsOfWays(_ machine: Int) -> Bool { network.bluetoothSlots == nil || network.relays[machine] }
 
   /// The naive router for the latest advertisements of these machines. Machine 0 must be the first.
   func referenceByStatements(of numbers: Range<Int>) -> Reference {
@@ -195,13 +195,13 @@ extension Simulation {
 
   /// Follows a frame from node to node. The frame must arrive before its hops are used up.
   private func deadEnd(from one: Int, to other: Int) -> String? {
-    var place = one
+    var current = one
     var hops = Limits.hopsMax
-    while place != other {
-      guard hops > 0, let next = machines[place].node?.nextHop(to: machines[other].key.id, within: hops) else {
-        return "the route ends at machine \(place) with \(hops) hops left"
+    while current != other {
+      guard hops > 0, let next = machines[current].node?.nextHop(to: machines[other].key.id, within: hops) else {
+        return "the route ends at machine \(current) with \(hops) hops left"
       }
-      place = number(of: next)
+      current = number(of: next)
       hops -= 1
     }
     return nil
@@ -244,13 +244,13 @@ extension Simulation {
     if violation != nil { return }
     // In a room, where all machines discover each other over Bluetooth LE, both ends of a parked link may just have
     // dialled. If both ends dialled, one of the two links is closed soon.
-    let end = now + (network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.hopTime * 8)
+    let end = now + (network.bluetoothSlots == nil ? TimeSpan(nanoseconds: 0) : Self.hopTime * 8)
     while now < end, whatIsMissing() != nil { run(until: now + Self.hopTime) }
     if let missing = whatIsMissing() { fail("the network has changed at rest: \(missing)") }
     if let wrong = tooManyLinks() { fail(wrong) }
     // Relays send renewed advertisements to their parked leaves in sequence. A leaf that gets advertisements from
     // another relay may leave the relay at which the leaf is parked.
-    let leaves = network.bluetoothPlaces == nil ? 0 : network.relays.count { !$0 }
+    let leaves = network.bluetoothSlots == nil ? 0 : network.relays.count { !$0 }
     let isChanged = leaves == 0 && changeCount != changes
     if machines.map(\.found) != found || isChanged { fail("the peers changed in a mesh at rest") }
     for machine in machines.indices where machines[machine].key.signCount - signed[machine] > 4 + leaves {
@@ -324,8 +324,8 @@ extension Simulation {
     for from in network.relays.indices where machines[from].node != nil {
       let all = machines[from].found.filter(network.relays.indices.contains).sorted()
       // In a large network channels between all pairs would take too much memory.
-      for place in 0..<min(all.count, machines.count > 16 ? 3 : all.count) {
-        let to = all[machines.count > 16 ? (from * 7 + place * 11) % all.count : place]
+      for index in 0..<min(all.count, machines.count > 16 ? 3 : all.count) {
+        let to = all[machines.count > 16 ? (from * 7 + index * 11) % all.count : index]
         // A relay that floods forwards the frames of others only in turn with its own frames. Full tables evict nodes
         // behind the relay of a large subtree (`mayEvict`).
         if let (liar, lie) = liarAtWork, lie == .flows || lie == .subtree,
@@ -367,7 +367,7 @@ extension Simulation {
     if mayLeavesDialLate { search = Self.returnMax + Self.leafMax }
     let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter) + search
     let rerouted = untilWhole("after wire \(wire) failed", routesOnly: true, within: most + parkedSpan)
-    if network.bluetoothPlaces == nil { convergence.rerouted = rerouted }
+    if network.bluetoothSlots == nil { convergence.rerouted = rerouted }
     if violation != nil { return }
     convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax + search)
     if violation != nil { return }

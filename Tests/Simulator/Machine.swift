@@ -33,7 +33,7 @@ struct Machine {
   let relays: Bool
   let encryption: EncryptionPreference
   let asksApplication: Bool
-  let bluetoothPlaces: Int
+  let bluetoothSlots: Int
   let sessionLifetime: SessionLifetime
   /// The number of the machine whose name and key this machine uses. This number is the machine's own number, unless
   /// the machine is a clone.
@@ -80,10 +80,10 @@ struct Machine {
 
   init(
     _ number: Int, key: any SimulatedKey, relays: Bool, encryption: EncryptionPreference, _ options: Options,
-    epoch: UInt64, bluetoothPlaces: Int? = nil, journalMemory: Borrowed?
+    epoch: UInt64, bluetoothSlots: Int? = nil, journalMemory: Borrowed?
   ) {
     self.number = number
-    self.bluetoothPlaces = bluetoothPlaces ?? Limits.linksMax
+    self.bluetoothSlots = bluetoothSlots ?? Limits.linksMax
     self.key = key
     self.relays = relays
     self.encryption = encryption
@@ -120,7 +120,7 @@ struct Machine {
       serviceType: [UInt8]("sim".utf8), info: [[UInt8]("n=\(number)".utf8)], relays: relays, bypass: false,
       encryption: encryption)
     settings.asksApplication = asksApplication
-    settings.bluetoothPlaces = bluetoothPlaces
+    settings.bluetoothSlots = bluetoothSlots
     settings.sessionLifetime = sessionLifetime
     if let journalMemory {
       journal = Journal(journalMemory.bytes, level: .error, wallOffset: 0, boot: MachineBoot(high: 1, low: 1))

@@ -25,7 +25,7 @@ public struct NetworkPlan {
   public var relays: [Bool]
   public var wires: [Wire]
   /// The maximum number of simultaneous Bluetooth links of each machine, or nil for no limit but that of link slots.
-  public var bluetoothPlaces: Int?
+  public var bluetoothSlots: Int?
 
   public init(relays: [Bool], wires: [Wire]) {
     self.relays = relays
@@ -48,15 +48,15 @@ public struct NetworkPlan {
 
   /// Adds a wire between each two members of a domain, and from each member to each of `guests`.
   private mutating func addHall(_ members: [Int], guests: [Int] = [], _ model: WireModel, domain: UInt32) {
-    for (place, one) in members.enumerated() {
-      for other in members[..<place] + guests { wires.append(Wire(other, one, model, domain: domain)) }
+    for (index, one) in members.enumerated() {
+      for other in members[..<index] + guests { wires.append(Wire(other, one, model, domain: domain)) }
     }
   }
 
   /// Adds a Bluetooth LE wire between each two members, so that all members discover each other.
   mutating func addRoom(_ members: [Int]) {
-    for (place, one) in members.enumerated() {
-      for other in members[..<place] { wires.append(Wire(other, one, .bluetoothLE)) }
+    for (index, one) in members.enumerated() {
+      for other in members[..<index] { wires.append(Wire(other, one, .bluetoothLE)) }
     }
   }
 
@@ -132,7 +132,7 @@ public struct NetworkPlan {
       let boxes = 2 + Int(random.below(2))
       for number in 0..<count { plan.relays[number] = number < boxes }
       plan.addRoom(Array(0..<count))
-      plan.bluetoothPlaces = boxes + 3 + Int(random.below(4))
+      plan.bluetoothSlots = boxes + 3 + Int(random.below(4))
       return plan
     }
     // Some pairs of machines have a second wire, with another bearer or another address.

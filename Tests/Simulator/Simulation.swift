@@ -86,7 +86,7 @@ public final class Simulation {
   /// The measured times of convergence, in milliseconds.
   public internal(set) var convergence = Convergence()
   /// The highest number of Bluetooth connections of a machine at the time of a dial.
-  var placesTaken = 0
+  var slotsTaken = 0
   /// The session events that the applications received.
   var sessionEvents: [(machine: Int, life: Int, event: SessionEvent)] = []
   /// The number of events in which a node reported a changed peer.

@@ -13,15 +13,15 @@ extension Simulation {
 
   /// The time for which a dial waits while the other machine has no free Bluetooth slot and therefore does not
   /// advertise.
-  static let placeWait = TimeSpan.seconds(8)
+  static let slotWait = TimeSpan.seconds(8)
 
   func dialEnds(_ machine: Int, _ life: Int, _ wire: Int, until end: Instant? = nil) {
     guard machines[machine].life == life, machines[machine].node != nil else { return }
     let other = wires[wire].other(machine)
     guard wires[wire].isUp, machines[other].node != nil else { return tell(machine, .dialFailed(UInt32(wire))) }
-    if wires[wire].model.bearer == .bluetoothLE, !hasPlace(machine) || !hasPlace(other) {
-      let end = end ?? now + Self.placeWait
-      if !hasPlace(machine) || now >= end { return tell(machine, .dialFailed(UInt32(wire))) }
+    if wires[wire].model.bearer == .bluetoothLE, !hasSlot(machine) || !hasSlot(other) {
+      let end = end ?? now + Self.slotWait
+      if !hasSlot(machine) || now >= end { return tell(machine, .dialFailed(UInt32(wire))) }
       return plan(.dialEnds(machine: machine, life: life, wire: wire, until: end), after: .milliseconds(50))
     }
     let ends = (
@@ -39,13 +39,13 @@ extension Simulation {
 
   /// Whether a machine's radio accepts another Bluetooth connection. A connection occupies a slot while at least one of
   /// its ends considers it open.
-  private func hasPlace(_ machine: Int) -> Bool {
+  private func hasSlot(_ machine: Int) -> Bool {
     let taken = open.count { stream in
       wires[streams[stream].wire].model.bearer == .bluetoothLE && !isOver(stream)
         && (streams[stream].ends.0.machine == machine || streams[stream].ends.1.machine == machine)
     }
-    placesTaken = max(placesTaken, taken)
-    return taken < machines[machine].bluetoothPlaces
+    slotsTaken = max(slotsTaken, taken)
+    return taken < machines[machine].bluetoothSlots
   }
 
   private func isOver(_ stream: Int) -> Bool {
@@ -248,13 +248,13 @@ extension Simulation {
   private static func contains(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {
     bytes.withUnsafeBytes { bytes in
       part.withUnsafeBytes { part in
-        var place = 0
-        while place + part.count <= bytes.count,
-          let found = memchr(bytes.baseAddress! + place, Int32(part[0]), bytes.count - place)
+        var offset = 0
+        while offset + part.count <= bytes.count,
+          let found = memchr(bytes.baseAddress! + offset, Int32(part[0]), bytes.count - offset)
         {
-          place = UnsafeRawPointer(found) - bytes.baseAddress!
-          if place + part.count <= bytes.count, memcmp(found, part.baseAddress!, part.count) == 0 { return true }
-          place += 1
+          offset = UnsafeRawPointer(found) - bytes.baseAddress!
+          if offset + part.count <= bytes.count, memcmp(found, part.baseAddress!, part.count) == 0 { return true }
+          offset += 1
         }
         return false
       }

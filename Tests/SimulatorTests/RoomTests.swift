@@ -10,7 +10,7 @@ import Testing
 private func room(boxes: Int, leaves: Int) -> Simulation {
   var plan = NetworkPlan(relays: (0..<boxes + leaves).map { $0 < boxes }, wires: [])
   plan.addRoom(Array(0..<boxes + leaves))
-  plan.bluetoothPlaces = 7
+  plan.bluetoothSlots = 7
   return Simulation(plan)
 }
 
@@ -58,7 +58,7 @@ func `sixteen leaves around a box with seven slots exchange messages`(_ boxes: I
   }
   #expect(slowest <= .seconds(3))
   print("\(leaves) leaves, \(boxes) boxes: whole after \(whole.milliseconds) ms, a line in \(slowest.milliseconds) ms")
-  #expect(simulation.placesTaken <= 7 && simulation.violation == nil)
+  #expect(simulation.slotsTaken <= 7 && simulation.violation == nil)
 }
 
 @Test func `a room at rest stays connected and sends only renewals`() {
@@ -87,7 +87,7 @@ func `sixteen leaves around a box with seven slots exchange messages`(_ boxes: I
     }
   }
   let waited = longest.max().map { $0.milliseconds } ?? 0
-  print("16 leaves talk all the time at seven places: the longest silence \(waited) ms")
+  print("16 leaves talk all the time at seven slots: the longest silence \(waited) ms")
   #expect(waited <= 30_000 && simulation.violation == nil)
   simulation.run(until: simulation.now + .seconds(30))
   #expect(simulation.isWhole(Array(0..<17)) && simulation.ledger.failedCount == 0)

@@ -57,7 +57,7 @@ import Text
 @Test func `each radio is shown with its share of time spent scanning and dialling`() throws {
   var snapshot = status()
   var radio = BearerStatus(name: "bluetooth-le", state: "up", detail: "hci0", problem: "")
-  radio.use = RadioUse(places: 1, placesMax: 7, scanning: .milliseconds(18_000), dialling: .milliseconds(750))
+  radio.use = RadioUse(slotsUsed: 1, slotsMax: 7, scanning: .milliseconds(18_000), dialling: .milliseconds(750))
   snapshot.bearers.append(radio)
   let report = try StatusReport(snapshot.toJSON(withSecrets: true))
   defer { report.release() }

@@ -24,7 +24,7 @@ public final class BluetoothRadios {
 
   /// Called when the number of LE link slots of all working adapters changes. While no adapter works, the number is
   /// that of a single adapter.
-  public var placesChanged: ((Int) -> Void)?
+  public var slotsChanged: ((Int) -> Void)?
 
   /// Whether a stream with a peer is open. A dial to a peer with an open stream fails, because the peer has dialled
   /// first.
@@ -35,7 +35,7 @@ public final class BluetoothRadios {
   private var bearers: [BluetoothBearer] = []
   private var candidates = SharedCandidates()
   private var delegate: (any BearerDelegate)?
-  private var places = 0
+  private var slots = 0
 
   /// `adapters`: 1 to `AdapterChoice.countMax`. `settings.problem` must be nil; the adapter in `settings` is ignored.
   public init(
@@ -94,7 +94,7 @@ public final class BluetoothRadios {
 
   public func stop() {
     delegate = nil
-    placesChanged = nil
+    slotsChanged = nil
     for bearer in bearers { bearer.stop() }
   }
 
@@ -118,15 +118,15 @@ public final class BluetoothRadios {
   private func worth(_ number: Int, _ candidate: Candidate) -> Int {
     let bearer = bearers[number]
     if let peer = WireAddress(candidate.address), bearer.isLinked(peer) { return .max }
-    return candidates.isInRange(candidate.address, number) ? bearer.placesFree : .min
+    return candidates.isInRange(candidate.address, number) ? bearer.slotsFree : .min
   }
 
-  private func countPlaces() {
+  private func countSlots() {
     let working = bearers.filter { $0.isUp }
-    let places = working.isEmpty ? bearers[0].places : working.reduce(0) { $0 + $1.places }
-    if places == self.places { return }
-    self.places = places
-    placesChanged?(places)
+    let slots = working.isEmpty ? bearers[0].slots : working.reduce(0) { $0 + $1.slots }
+    if slots == self.slots { return }
+    self.slots = slots
+    slotsChanged?(slots)
   }
 
   /// Receives the events of one adapter.
@@ -156,7 +156,7 @@ public final class BluetoothRadios {
     }
 
     func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
-      radios.countPlaces()
+      radios.countSlots()
       radios.delegate?.bearerReport(source, text, isFault: isFault)
     }
   }

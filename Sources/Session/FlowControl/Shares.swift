@@ -17,7 +17,7 @@ public struct SessionOwner: Equatable, Sendable {
 }
 
 extension SessionOwner {
-  /// The owner in the form in which `FairPlaces` charges slots. The user stands for the link, and the application for
+  /// The owner in the form in which `FairSlots` charges slots. The user stands for the link, and the application for
   /// the node. The operator has the class `.pinned`.
   var holder: Holder {
     Holder(

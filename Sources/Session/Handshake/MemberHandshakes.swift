@@ -166,9 +166,9 @@ extension Sessions {
   /// Queues a table message to a non-member, unless such a message is queued already.
   func note(_ stranger: LocalSession.Stranger, _ session: LocalSession, _ now: Instant) {
     if session.strangers.contains(where: { $0.address == stranger.address && $0.wish == stranger.wish }) { return }
-    let places = FairPlaces(capacity: SessionLimits.strangersMax, standTime: SessionLimits.sweepTime)
-    let entries = session.strangers.map { FairPlaces.Entry(holder: holder($0.address.node), since: $0.at) }
-    switch places.place(for: holder(stranger.address.node), among: entries, now: now) {
+    let slots = FairSlots(capacity: SessionLimits.strangersMax, standTime: SessionLimits.sweepTime)
+    let entries = session.strangers.map { FairSlots.Entry(holder: holder($0.address.node), since: $0.at) }
+    switch slots.choose(for: holder(stranger.address.node), among: entries, now: now) {
     case .free: break
     case .instead(let index): session.strangers.remove(at: index)
     case .none: return
@@ -394,7 +394,7 @@ extension LocalSession {
   /// The departure notice of a session that the application left: the records of its address, also sent to non-members.
   var farewell: TableEntries { table.entries(about: address) }
 
-  /// The entries that show an address how its membership ended. For a joined address without a member slot that is the
+  /// The entries that show an address how its membership ended. For a joined address without a place that is the
   /// complete table.
   func news(for stranger: MemberAddress) -> TableEntries {
     if !isOpen { return farewell }

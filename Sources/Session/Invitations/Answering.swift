@@ -114,7 +114,7 @@ extension Sessions {
       new.refuse(.noService, now)
     } else if !mayMeet(invite.origin.rules, node) {
       new.refuse(.incompatible, now)
-    } else if isUnwelcoming(new, now) || !makePlace(for: new, now) {
+    } else if isUnwelcoming(new, now) || !findSlot(for: new, now) {
       new.refuse(.busy, now)
     } else if isGathered(new) {
       new.gather()
@@ -141,9 +141,9 @@ extension Sessions {
 
   /// Finds a slot for an invitation within the limit of its inviter's node and within that of the invited service. To
   /// free a slot, another invitation can be evicted and answered `.busy`. Returns false if there is no slot.
-  private func makePlace(for new: IncomingInvitation, _ now: Instant) -> Bool {
-    func makePlace(_ capacity: Int, isRival: (IncomingInvitation) -> Bool) -> Bool {
-      let (isThere, victim) = incoming.place(
+  private func findSlot(for new: IncomingInvitation, _ now: Instant) -> Bool {
+    func findSlot(_ capacity: Int, isRival: (IncomingInvitation) -> Bool) -> Bool {
+      let (isThere, victim) = incoming.slot(
         for: new, capacity, holder: { nodes.holder($0) }, now, isRival: isRival)
       if let victim {
         end(victim, .busy, answering: .busy, now)
@@ -152,10 +152,10 @@ extension Sessions {
       return isThere
     }
     let ofNode = incoming.chargedCount(of: new.from.node, now)
-    if ofNode >= SessionLimits.invitationsPerNodeMax && !makePlace(ofNode, isRival: { $0.from.node == new.from.node }) {
+    if ofNode >= SessionLimits.invitationsPerNodeMax && !findSlot(ofNode, isRival: { $0.from.node == new.from.node }) {
       return false
     }
-    return makePlace(SessionLimits.invitationsPerServiceMax) { $0.to == new.to }
+    return findSlot(SessionLimits.invitationsPerServiceMax) { $0.to == new.to }
   }
 
   func receiveEnd(_ message: EndMessage, from node: NodeID, _ now: Instant) {

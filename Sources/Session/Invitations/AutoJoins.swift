@@ -35,7 +35,7 @@ extension Sessions {
   /// Evicts one auto-join address of an application, to make room for an address of the node `newcomer`. Returns false
   /// if no address can be evicted.
   ///
-  /// The slots are shared by the links over which the nodes are reached (`FairPlaces`). An address whose invitations
+  /// The slots are shared by the links over which the nodes are reached (`FairSlots`). An address whose invitations
   /// failed is evicted first, unless its link has fewer slots than the link of `newcomer`. Without failed invitations,
   /// the newest address of the link with the most slots is evicted, provided that this link has more slots than
   /// `newcomer`. Among equally new addresses the highest address is evicted, because the lowest addresses invite the
@@ -194,8 +194,8 @@ extension Sessions {
         // The session is full, or this member is not allowed to admit.
         session.autoJoin.check(at: now + SessionLimits.sweepTime)
         guard isFormer(gathering.address, session) else { return }
-        // The former member at the address of `gathering` gets no slot, because its branch of the admission tree has
-        // its share. An address that was never a member may still get a slot. At the next check another former member
+        // The former member at the address of `gathering` gets no place, because its branch of the admission tree has
+        // its share. An address that was never a member may still get a place. At the next check another former member
         // is tried first, because this former member has failed once more.
         due.removeAll { isFormer($0.address, session) }
         session.autoJoin.noteLackOfPlace(for: gathering.address)
@@ -274,14 +274,14 @@ extension Sessions {
     let toNode = gathering.filter { $0.to.node == node }
     // A recent invitation cannot be evicted, because its acceptance may be on its way.
     let entries = toNode.map { invitation in
-      FairPlaces.Entry(
+      FairSlots.Entry(
         holder: invitation.owner.holder, since: invitation.askedAt,
         mayYield: invitation.phase == .inviting && now - invitation.askedAt >= SessionLimits.answerTime)
     }
-    let place = SessionLimits.gatherInvitationsPerNode.place(for: owner.holder, among: entries, now: now)
-    let mayGoThere = place != .none && mayInvite(owner, to: node, now)
+    let slot = SessionLimits.gatherInvitationsPerNode.choose(for: owner.holder, among: entries, now: now)
+    let mayGoThere = slot != .none && mayInvite(owner, to: node, now)
     if mayGoThere && mayInvite(owner) {
-      if case .instead(of: let index) = place { end(toNode[index].handle, .timedOut, telling: .timedOut, now) }
+      if case .instead(of: let index) = slot { end(toNode[index].handle, .timedOut, telling: .timedOut, now) }
       return true
     }
     let oldest = gathering.first {
@@ -295,7 +295,7 @@ extension Sessions {
 
 extension LocalSession {
   /// Whether auto-join need not invite an address. Auto-join need not invite a member that is connected or was
-  /// rejected, or an address without a member slot. A member in the handshake is not included, because a restarted
+  /// rejected, or an address without a place. A member in the handshake is not included, because a restarted
   /// member does not know about its membership.
   fileprivate func isMet(_ address: MemberAddress) -> Bool {
     guard table.isJoined(address) else { return false }

@@ -95,7 +95,7 @@ struct IncomingInvitations {
     self[handle].flatMap { $0.phase == .asked ? $0 : nil }
   }
 
-  // MARK: Places
+  // MARK: Slots
 
   /// Whether one more invitation of a node can be stored and answered, and the invitation to remove for it, even an
   /// ended one whose answer was not sent.
@@ -103,8 +103,8 @@ struct IncomingInvitations {
     to node: NodeID, holder: (NodeID) -> Holder, _ now: Instant
   ) -> (isThere: Bool, victim: InvitationHandle?) {
     if all.count(where: { $0.from.node == node }) >= 2 * SessionLimits.invitationsPerNodeMax { return (false, nil) }
-    let places = FairPlaces(capacity: SessionLimits.invitationsMax, standTime: SessionLimits.invitationStandTime)
-    switch places.place(for: holder(node), among: all.map { entry(of: $0, holder, now) }, now: now) {
+    let slots = FairSlots(capacity: SessionLimits.invitationsMax, standTime: SessionLimits.invitationStandTime)
+    switch slots.choose(for: holder(node), among: all.map { entry(of: $0, holder, now) }, now: now) {
     case .free: return (true, nil)
     case .instead(let index): return (true, all[index].handle)
     case .none: return (false, nil)
@@ -117,14 +117,14 @@ struct IncomingInvitations {
   }
 
   /// Whether there is a slot for `new` among `capacity` slots of its rivals, and the invitation to evict for it.
-  func place(
+  func slot(
     for new: IncomingInvitation, _ capacity: Int, holder: (NodeID) -> Holder, _ now: Instant,
     isRival: (IncomingInvitation) -> Bool
   ) -> (isThere: Bool, victim: InvitationHandle?) {
     let rivals = all.filter { isCharged($0, now) && isRival($0) }
-    let places = FairPlaces(capacity: capacity, standTime: SessionLimits.invitationStandTime)
+    let slots = FairSlots(capacity: capacity, standTime: SessionLimits.invitationStandTime)
     let entries = rivals.map { entry(of: $0, holder, now) }
-    switch places.place(for: holder(new.from.node), among: entries, now: now) {
+    switch slots.choose(for: holder(new.from.node), among: entries, now: now) {
     case .free: return (true, nil)
     case .instead(let index): return (true, rivals[index].handle)
     case .none: return (false, nil)
@@ -135,14 +135,14 @@ struct IncomingInvitations {
     invitation.phase != .over || invitation.keptUntil > now
   }
 
-  /// The entry that represents an invitation in `FairPlaces`. An accepted invitation can be evicted only when
+  /// The entry that represents an invitation in `FairSlots`. An accepted invitation can be evicted only when
   /// `SessionLimits.welcomeTime` has passed since its acceptance.
   private func entry(
     of invitation: IncomingInvitation, _ holder: (NodeID) -> Holder, _ now: Instant
-  ) -> FairPlaces.Entry {
+  ) -> FairSlots.Entry {
     let isJoining: Bool
     if case .accepted = invitation.phase { isJoining = true } else { isJoining = false }
-    return FairPlaces.Entry(
+    return FairSlots.Entry(
       holder: holder(invitation.from.node), since: invitation.cameAt,
       mayYield: !isJoining || now - invitation.acceptedAt >= SessionLimits.welcomeTime)
   }

@@ -25,7 +25,7 @@ extension Sessions {
     if let index = session.position(of: address), session.peers[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
     guard hasPlace(session, for: address, in: right.session) else { throw .full }
-    guard mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else { throw .full }
+    guard mayInvite(session.owner), findSlot(for: session.owner, to: address.node, now) else { throw .full }
     let number = InvitationHandle(number: nextNumber())
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
     outgoing.add(
@@ -43,13 +43,13 @@ extension Sessions {
 
   /// Whether an application may send one more invitation to a node. Sending an invitation may evict another invitation.
   func mayInvite(_ owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
-    outgoing.place(for: owner, to: node, now).isThere
+    outgoing.slot(for: owner, to: node, now).isThere
   }
 
   /// Finds a slot for one more invitation to a node, and evicts another invitation if no slot is free. The application
   /// of the evicted invitation receives a timeout. Returns false if no slot can be found.
-  private func makePlace(for owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
-    let (isThere, victim) = outgoing.place(for: owner, to: node, now)
+  private func findSlot(for owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
+    let (isThere, victim) = outgoing.slot(for: owner, to: node, now)
     if let victim { end(victim, .timedOut, telling: .timedOut, now) }
     return isThere
   }
@@ -64,7 +64,7 @@ extension Sessions {
     end(invitation, .cancelled, telling: .cancelled, now)
   }
 
-  /// Whether an address has a member slot or can get one. Addresses that are being welcomed are counted as members.
+  /// Whether an address has a place or can get one. Addresses that are being welcomed are counted as members.
   private func hasPlace(_ session: LocalSession, for address: MemberAddress, in origin: SessionID) -> Bool {
     session.table.hasPlace(
       for: address, by: session.address, in: origin, beside: welcomed(to: session).filter { $0 != address },

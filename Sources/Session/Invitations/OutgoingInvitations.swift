@@ -67,26 +67,26 @@ struct OutgoingInvitations {
 
   subscript(handle: InvitationHandle) -> OutgoingInvitation? { index(handle).map { all[$0] } }
 
-  // MARK: Places
+  // MARK: Slots
 
   /// Whether there is a slot for one more invitation to a node, and the invitation to evict for it. An application's
   /// own invitation is not evicted, because the application can cancel it. An accepted invitation can be evicted after
   /// `SessionLimits.giveWayTime`: the inviting application may be what keeps the invitee from becoming a member.
-  func place(
+  func slot(
     for owner: SessionOwner, to node: NodeID, _ now: Instant
   ) -> (isThere: Bool, victim: InvitationHandle?) {
     if !owner.isFavoured && brief.next(source(owner, node)) > now { return (false, nil) }
     let standing = all.filter { $0.to.node == node && !$0.isEnding }
     let entries = standing.map { invitation in
-      FairPlaces.Entry(
+      FairSlots.Entry(
         holder: invitation.owner.holder, since: invitation.askedAt,
         mayYield: invitation.phase == .inviting || now - invitation.askedAt >= SessionLimits.giveWayTime)
     }
-    switch SessionLimits.invitationsPerNode.place(for: owner.holder, among: entries, now: now) {
+    switch SessionLimits.invitationsPerNode.choose(for: owner.holder, among: entries, now: now) {
     case .free: return (true, nil)
     case .none: return (false, nil)
-    case .instead(of: let place):
-      let victim = standing[place]
+    case .instead(of: let index):
+      let victim = standing[index]
       return victim.owner.holder == owner.holder ? (false, nil) : (true, victim.handle)
     }
   }

@@ -26,7 +26,7 @@ struct StaleMembership {
 }
 
 /// All stale memberships, at most `SessionLimits.staleMax`. The nodes share the slots for stale memberships
-/// (`FairPlaces`).
+/// (`FairSlots`).
 struct StaleMemberships {
   private var entries: [StaleMembership] = []
 
@@ -38,9 +38,9 @@ struct StaleMemberships {
     let node = new.member.node
     if entries.contains(where: { $0.key == new.key }) { return }
     guard entries.count(where: { $0.member.node == node }) < SessionLimits.stalePerNodeMax else { return }
-    let places = FairPlaces(capacity: SessionLimits.staleMax, standTime: SessionLimits.sweepTime)
-    let rivals = entries.map { FairPlaces.Entry(holder: holder($0.member.node), since: $0.since) }
-    switch places.place(for: holder(node), among: rivals, now: now) {
+    let slots = FairSlots(capacity: SessionLimits.staleMax, standTime: SessionLimits.sweepTime)
+    let rivals = entries.map { FairSlots.Entry(holder: holder($0.member.node), since: $0.since) }
+    switch slots.choose(for: holder(node), among: rivals, now: now) {
     case .free: break
     case .instead(let index): entries.remove(at: index)
     case .none: return

@@ -1,9 +1,9 @@
 import Synchronization
 internal import Transfer
 
-/// A bounded number of slots for incoming transfers. Sending members share the slots by the rules of `TransferPlaces`.
+/// A bounded number of slots for incoming transfers. Sending members share the slots by the rules of `TransferSlots`.
 /// A connection has slots for all its transfers, and each session has slots for its unanswered offers.
-final class IncomingPlaces: Sendable {
+final class IncomingSlots: Sendable {
   private struct Held {
     let run: IncomingTransferTask
     var movedAt = ContinuousClock.now
@@ -20,19 +20,19 @@ final class IncomingPlaces: Sendable {
   }
 
   /// Takes a slot for a transfer. If no slot is free, another transfer may lose its slot by the rules of
-  /// `TransferPlaces`, and its streams are reset. Returns false if the transfer gets no slot.
+  /// `TransferSlots`, and its streams are reset. Returns false if the transfer gets no slot.
   func enter(_ run: IncomingTransferTask) -> Bool {
-    let (hasPlace, other) = held.withLock { held -> (Bool, IncomingTransferTask?) in
+    let (hasSlot, other) = held.withLock { held -> (Bool, IncomingTransferTask?) in
       if held.contains(where: { $0.run === run }) { return (true, nil) }
       let now = ContinuousClock.now
       let entries = held.map { held in
-        TransferPlaces.Entry(
+        TransferSlots.Entry(
           sender: held.run.sender.address.node, isTrusted: isTrusted(held.run),
           stillMilliseconds: UInt64(max(0, (now - held.movedAt) / .milliseconds(1))))
       }
-      let place = TransferPlaces(entries, of: capacity).place(for: run.sender.address.node, isTrusted: isTrusted(run))
+      let choice = TransferSlots(entries, of: capacity).choose(for: run.sender.address.node, isTrusted: isTrusted(run))
       var other: IncomingTransferTask?
-      switch place {
+      switch choice {
       case .free: break
       case .instead(let index): other = held.remove(at: index).run
       case .none: return (false, nil)
@@ -41,7 +41,7 @@ final class IncomingPlaces: Sendable {
       return (true, other)
     }
     other?.giveWay()
-    return hasPlace
+    return hasSlot
   }
 
   /// Records that bytes of the transfer have arrived.

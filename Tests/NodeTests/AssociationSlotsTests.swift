@@ -8,7 +8,7 @@ import Testing
 @testable import Node
 
 /// How slots for handshakes and channels are shared when many ids behind one link want all of them.
-@Suite struct PlaceTests {
+@Suite struct AssociationSlotsTests {
   private let highest = 39
 
   /// A crowd of ids behind one neighbour. Each id begins a handshake, returns the cookie, and then sends nothing more.
@@ -25,14 +25,14 @@ import Testing
     let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
     row.say("canary", from: 0, to: 2)
     row.pass(.seconds(10))
-    let node = row.places[2].node, slot = try #require(row.places[2].slots[1])
+    let node = row.boxes[2].node, slot = try #require(row.boxes[2].slots[1])
     func left(by holder: Int) -> Int {
       var rate = node.handshakes
       return rate.take(upTo: Limits.handshakesAtOnceMax, by: holder, now: row.now)
     }
     let before = left(by: slot)
     // A chain with two P-521 signatures, whose verification takes as long as 80 P-256 checks.
-    node.decide(row.places[0].identity.id, isAccepted: true, checks: 80, now: row.now)
+    node.decide(row.boxes[0].identity.id, isAccepted: true, checks: 80, now: row.now)
     #expect(left(by: slot) == before - 5)
     #expect(before > 100 && left(by: FairShare.ownHolder) > 100)
   }

@@ -6,7 +6,7 @@ import Primitives
 import Seal
 
 /// The slot that a newcomer gets in the table of handshakes or of associations.
-enum Place {
+enum SlotChoice {
   /// A free slot.
   case free
   /// The slot of another association, which is evicted or loses its handshake.
@@ -42,7 +42,9 @@ extension Associations {
   /// There are two exceptions. A handshake of a pinned peer is evicted for peers of other classes only if it is overdue
   /// or has no route. While known peers hold no more than the reserve, the same applies to their handshakes when the
   /// newcomer is a stranger.
-  func handshakePlace(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {
+  func chooseHandshakeSlot(
+    for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant
+  ) -> SlotChoice {
     var share = FairShare(capacity: SealLimits.handshakesMax)
     var known = 0
     for association in all where association.peer != peer && association.handshakeProgressAt != nil {
@@ -77,7 +79,7 @@ extension Associations {
   }
 
   /// Chooses the slot for an association with `peer`, charged to `holder`. `holder` and `standing` are as for
-  /// `handshakePlace`.
+  /// `chooseHandshakeSlot`.
   ///
   /// In a full table an association is evicted, by the first of these rules that applies to an association:
   /// - The eviction of the association does no harm (`isEvictable`).
@@ -97,9 +99,9 @@ extension Associations {
   ///
   /// `isClaimed` means that only a forgeable frame names the newcomer. For a newcomer in a forgeable frame, a channel
   /// in use is evicted only if its link holds more than half of all slots.
-  func place(
+  func chooseAssociationSlot(
     for peer: NodeID, _ holder: Int, isClaimed: Bool = false, _ standing: (Association?) -> Standing, now: Instant
-  ) -> Place {
+  ) -> SlotChoice {
     if all.count < Limits.channelsMax { return .free }
     var share = FairShare(capacity: Limits.channelsMax)
     for association in all { share.take(1, by: association.holder) }
@@ -184,9 +186,9 @@ extension Node {
 
   /// Takes a slot for a handshake with `peer`, charged to `holder`, and evicts another handshake if needed. Returns
   /// false if there is no slot.
-  func takeHandshakePlace(for peer: NodeID, _ holder: Int, _ now: Instant) -> Bool {
+  func takeHandshakeSlot(for peer: NodeID, _ holder: Int, _ now: Instant) -> Bool {
     let newcomer = standing(of: peer, isSealed: true)
-    switch associations.handshakePlace(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now) {
+    switch associations.chooseHandshakeSlot(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now) {
     case .free: return true
     case .none: return false
     case .taken(let other):
@@ -200,11 +202,11 @@ extension Node {
 
   /// Takes a slot for an association with `peer`, charged to `holder`, and evicts another association if needed.
   /// Returns false if there is no slot.
-  func takePlace(for peer: NodeID, _ holder: Int, isSealed: Bool, isClaimed: Bool, _ now: Instant) -> Bool {
+  func takeAssociationSlot(for peer: NodeID, _ holder: Int, isSealed: Bool, isClaimed: Bool, _ now: Instant) -> Bool {
     let newcomer = standing(of: peer, isSealed: isSealed)
-    let place = associations.place(
+    let choice = associations.chooseAssociationSlot(
       for: peer, holder, isClaimed: isClaimed, { $0.map { standing(of: $0) } ?? newcomer }, now: now)
-    switch place {
+    switch choice {
     case .free: return true
     case .none:
       journal.record(
@@ -219,15 +221,16 @@ extension Node {
   }
 
   /// Whether an encrypted session with a peer that has none would find slots for its association and its handshake now.
-  func hasPlace(for peer: NodeID, _ now: Instant) -> Bool {
+  func hasSlots(for peer: NodeID, _ now: Instant) -> Bool {
     let holder = mesh.route(to: peer).map { Int($0.link) } ?? FairShare.ownHolder
     let newcomer = standing(of: peer, isSealed: true)
     if associations.association(with: peer) == nil,
-      case .none = associations.place(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now)
+      case .none = associations.chooseAssociationSlot(
+        for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now)
     {
       return false
     }
-    if case .none = associations.handshakePlace(
+    if case .none = associations.chooseHandshakeSlot(
       for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now)
     {
       return false

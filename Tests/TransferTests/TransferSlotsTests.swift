@@ -4,7 +4,7 @@ import Testing
 
 /// A receiver with a limited number of transfer slots. A letter names each sender.
 private final class Receiver {
-  var entries: [TransferPlaces<Character>.Entry] = []
+  var entries: [TransferSlots<Character>.Entry] = []
   let capacity: Int
 
   init(_ capacity: Int) { self.capacity = capacity }
@@ -13,7 +13,7 @@ private final class Receiver {
   @discardableResult
   func take(_ sender: Character, isTrusted: Bool = true) -> (isTaken: Bool, from: Character?) {
     var from: Character?
-    switch TransferPlaces(entries, of: capacity).place(for: sender, isTrusted: isTrusted) {
+    switch TransferSlots(entries, of: capacity).choose(for: sender, isTrusted: isTrusted) {
     case .free: break
     case .instead(let index): from = entries.remove(at: index).sender
     case .none: return (false, nil)
@@ -29,7 +29,7 @@ private final class Receiver {
   func count(_ sender: Character) -> Int { entries.count { $0.sender == sender } }
 }
 
-@Suite struct PlacesTests {
+@Suite struct TransferSlotsTests {
   @Test func `a single sender gets all slots and no more`() {
     let receiver = Receiver(15)
     for _ in 0..<15 { #expect(receiver.take("a").isTaken) }

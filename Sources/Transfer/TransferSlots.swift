@@ -9,7 +9,7 @@
 ///
 /// The last two rules compare trusted senders only with trusted senders, and untrusted senders only with untrusted
 /// senders. Untrusted senders can use at most three quarters of the slots.
-public struct TransferPlaces<Sender: Equatable> {
+public struct TransferSlots<Sender: Equatable> {
   /// An occupied slot.
   public struct Entry {
     public var sender: Sender
@@ -29,7 +29,7 @@ public struct TransferPlaces<Sender: Equatable> {
   }
 
   /// The slot for a new entry.
-  public enum Place: Equatable {
+  public enum Choice: Equatable {
     case free
     /// The slot of the entry with this index, which loses the slot and whose sender must try again.
     case instead(of: Int)
@@ -45,7 +45,7 @@ public struct TransferPlaces<Sender: Equatable> {
   }
 
   /// The slot for a new entry of a sender.
-  public func place(for sender: Sender, isTrusted: Bool) -> Place {
+  public func choose(for sender: Sender, isTrusted: Bool) -> Choice {
     let strangers = entries.count { !$0.isTrusted }
     if entries.count < capacity && (isTrusted || strangers < capacity - capacity / 4) { return .free }
     if isTrusted, let index = victim(where: { !$0.isTrusted }) { return .instead(of: index) }

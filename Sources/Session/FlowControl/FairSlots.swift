@@ -37,7 +37,7 @@ struct Holder: Equatable {
 /// A full table evicts an existing entry of the lowest class for a new entry. The evicted entry is the oldest of the
 /// node with the most entries, on the link with the most entries. The new entry is counted for its own link and node.
 /// So a link with many keys has no more than its share.
-struct FairPlaces {
+struct FairSlots {
   struct Entry {
     let holder: Holder
     let since: Instant
@@ -45,7 +45,7 @@ struct FairPlaces {
     var mayYield = true
   }
 
-  enum Place: Equatable {
+  enum Choice: Equatable {
     case free
     /// The slot of the entry with this index, which is evicted.
     case instead(of: Int)
@@ -58,7 +58,7 @@ struct FairPlaces {
   let standTime: TimeSpan
 
   /// Finds a slot for a new entry of `newcomer`. `entries` are in their order of arrival.
-  func place(for newcomer: Holder, among entries: [Entry], now: Instant) -> Place {
+  func choose(for newcomer: Holder, among entries: [Entry], now: Instant) -> Choice {
     let below = entries.count { $0.holder.standing <= newcomer.standing }
     if entries.count < capacity && below < capacity - newcomer.standing.reserve(of: capacity) { return .free }
     var lowest: Holder.Standing?

@@ -17,12 +17,12 @@ private final class Invited {
   init(_ inviters: Int) {
     hall = Hall(inviters + 1)
     hall.settle()
-    for station in 1...inviters { place(station, ingress: UInt64(station)) }
+    for station in 1...inviters { reach(station, ingress: UInt64(station)) }
   }
 
   var sessions: Sessions { hall.stations[0].sessions }
 
-  func place(_ station: Int, ingress: UInt64, isPinned: Bool = false) {
+  func reach(_ station: Int, ingress: UInt64, isPinned: Bool = false) {
     sessions.note(hall.stations[station].id, ingress: ingress, isPinned: isPinned)
   }
 
@@ -52,10 +52,10 @@ private final class Invited {
   var standing: Int { asked.count { ended[$0.handle] == nil } }
 }
 
-@Suite struct SharedPlacesTests {
+@Suite struct SharedSlotsTests {
   @Test func `nine keys behind one link that invite for an hour do not keep others from the application`() throws {
     let invited = Invited(12)
-    for station in 1...9 { invited.place(station, ingress: 1) }
+    for station in 1...9 { invited.reach(station, ingress: 1) }
     for _ in 0..<4 { for station in 1...9 { try invited.invite(station) } }
     #expect(invited.standing == 24)
     for station in 10...12 {
@@ -99,12 +99,12 @@ private final class Invited {
     }
     #expect(invited.standing == 28)
     for station in 35...38 {
-      invited.place(station, ingress: UInt64(station), isPinned: true)
+      invited.reach(station, ingress: UInt64(station), isPinned: true)
       try invited.invite(station)
     }
     #expect(invited.standing == 32)
-    // All places are taken, so an invitation of a pinned node evicts an invitation of a stranger.
-    invited.place(39, ingress: 39, isPinned: true)
+    // All slots are taken, so an invitation of a pinned node evicts an invitation of a stranger.
+    invited.reach(39, ingress: 39, isPinned: true)
     try invited.invite(39)
     #expect(invited.standing == 32 && invited.standing(39).count == 1)
     #expect((31...38).allSatisfy { invited.standing($0).count == 1 })
@@ -122,7 +122,7 @@ private final class Invited {
 
   @Test func `an accepted invitation without a welcome holds its slot for at most ten seconds`() throws {
     let invited = Invited(2)
-    for station in 1...2 { invited.place(station, ingress: 1) }
+    for station in 1...2 { invited.reach(station, ingress: 1) }
     let session = try invited.sessions.open(1, SessionRules(), now: invited.hall.now)
     try invited.invite(1)
     try invited.sessions.accept(invited.asked[0].handle, into: session, now: invited.hall.now)

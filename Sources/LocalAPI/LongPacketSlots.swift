@@ -2,7 +2,7 @@ import Primitives
 
 /// The slots for packets from clients that are longer than `LocalLimits.shortPacketBytesMax`. The users of the node
 /// share the slots. If several clients wait, the client whose user has the fewest slots is first.
-public struct LongPacketPlaces {
+public struct LongPacketSlots {
   private struct Entry {
     let client: Int
     let user: UInt32

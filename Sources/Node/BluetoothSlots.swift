@@ -9,34 +9,34 @@ extension Node {
   /// `taken` is the number of the adapter's connections that links use. `toDial` is the number that is left for dials,
   /// including dials in progress. While leaves take turns at the connections (`Parking`), the last free connection is
   /// kept for inbound links.
-  var bluetoothPlaces: (toDial: Int, taken: Int) {
+  var bluetoothSlots: (toDial: Int, taken: Int) {
     var taken = 0
     var takesTurns = parking.parked != 0
-    var slots = bluetoothSlots
+    var slots = bluetoothLinkSlots
     while let slot = slots.next() {
       if links[slot].state == .parked { continue }
       taken += 1
       takesTurns = takesTurns || isParkable(slot)
     }
     let isKept =
-      takesTurns && settings.relays && settings.bluetoothPlaces >= Parking.placesMin && !parking.isCallOverdue
-    return (settings.bluetoothPlaces - taken - (isKept ? 1 : 0), taken)
+      takesTurns && settings.relays && settings.bluetoothSlots >= Parking.slotsMin && !parking.isCallOverdue
+    return (settings.bluetoothSlots - taken - (isKept ? 1 : 0), taken)
   }
 
   /// Parks idle leaves until a connection is free for an inbound link and for the next dials.
   func parkIdle(_ now: Instant) {
-    guard bluetoothLinks != 0, settings.bluetoothPlaces >= Parking.placesMin else { return }
+    guard bluetoothLinks != 0, settings.bluetoothSlots >= Parking.slotsMin else { return }
     var leaving = 0
-    var slots = bluetoothSlots
+    var slots = bluetoothLinkSlots
     while let slot = slots.next() {
       switch links[slot].state {
       case .parking, .closed: leaving += 1
       case .idle, .opening, .up, .parked: break
       }
     }
-    let taken = bluetoothPlaces.taken + connector.bluetoothDials
-    let free = settings.bluetoothPlaces - taken + leaving
-    let wanted = 1 + min(connector.dialsWithoutPlace, Parking.placesAhead)
+    let taken = bluetoothSlots.taken + connector.bluetoothDials
+    let free = settings.bluetoothSlots - taken + leaving
+    let wanted = 1 + min(connector.dialsWithoutSlot, Parking.slotsAhead)
     // When several leaves are parked, one more connection is kept free, so the next call by this node need not wait.
     // Only idle leaves are parked for that connection.
     let spare = wanted == 1 && parking.parked.nonzeroBitCount > 1 ? 1 : 0
@@ -50,7 +50,7 @@ extension Node {
       }
       let isIdle = idleTime(slot) <= now
       links[slot].park(
-        retryAfterSeconds: isIdle ? 0 : parking.pauseSeconds(places: placesForLeaves), local: settings.id, now: now)
+        retryAfterSeconds: isIdle ? 0 : parking.pauseSeconds(slots: slotsForLeaves), local: settings.id, now: now)
       wantTransmit(slot)
       missing -= 1
     }
@@ -58,10 +58,10 @@ extension Node {
 
   /// Closes the newest link between this leaf and another leaf if no connection is free. A leaf without a free
   /// connection is out of reach of relays.
-  func leavePlaceForRelay(_ now: Instant) {
-    if bluetoothPlaces.taken < settings.bluetoothPlaces { return }
+  func leaveSlotForRelay(_ now: Instant) {
+    if bluetoothSlots.taken < settings.bluetoothSlots { return }
     var newest: Int?
-    var slots = bluetoothSlots
+    var slots = bluetoothLinkSlots
     while let slot = slots.next() {
       switch links[slot].state {
       case .closed, .parking: return
@@ -110,7 +110,7 @@ extension Node {
   private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
     var next: (slot: Int, due: Instant)?
     var idlest: Int?
-    var slots = bluetoothSlots
+    var slots = bluetoothLinkSlots
     while let slot = slots.next() {
       if !isParkable(slot) { continue }
       let idleAt = idleTime(slot)
@@ -136,18 +136,18 @@ extension Node {
 
   /// The connections at which leaves take turns. One is kept for inbound links, and others have neighbours that cannot
   /// be parked.
-  private var placesForLeaves: Int {
-    var places = settings.bluetoothPlaces - 1
-    var slots = bluetoothSlots
+  private var slotsForLeaves: Int {
+    var count = settings.bluetoothSlots - 1
+    var slots = bluetoothLinkSlots
     while let slot = slots.next() {
-      if links[slot].state == .up && !links[slot].peerCapabilities.contains(.parks) { places -= 1 }
+      if links[slot].state == .up && !links[slot].peerCapabilities.contains(.parks) { count -= 1 }
     }
-    return places
+    return count
   }
 
   private func isParkable(_ slot: Int) -> Bool {
     links[slot].state == .up && links[slot].peerCapabilities.contains(.parks)
   }
 
-  private var bluetoothSlots: Slots { Slots(bluetoothLinks) }
+  private var bluetoothLinkSlots: Slots { Slots(bluetoothLinks) }
 }
