@@ -54,7 +54,7 @@ public enum InvitationOutcome: Equatable, Sendable {
 public enum SessionEnd: Equatable, Sendable {
   case left
   case ejected(text: [UInt8])
-  /// The merged sessions have more members than their rules allow, and this address got no member slot.
+  /// The merged sessions have more members than their rules allow, and this address got no place.
   case full
   /// The session was merged into another session of the application, which has this handle.
   case isSame(SessionHandle)

@@ -1,13 +1,13 @@
 import Primitives
 
-/// The order in which the addresses of a session get member slots when more addresses are joined than the session
-/// allows. More addresses than allowed are joined when two merges happen at the same time, or when a member admits too
-/// many addresses.
+/// The order in which the addresses of a session get places when more addresses are joined than the session allows.
+/// More addresses than allowed are joined when two merges happen at the same time, or when a member admits too many
+/// addresses.
 ///
 /// Tickets (signed memberships) form a tree: each address is above the addresses that it admitted. A founder gets a
-/// slot first. After the founders, the branches below an admitter take turns, in ascending order of address. Each round
-/// gives one slot to each branch. So a member that admits many addresses, even invented ones, uses only slots of its
-/// own branch. The order depends on the records alone, so all members compute the same order.
+/// place first. After the founders, the branches below an admitter take turns, in ascending order of address. Each
+/// round gives one place to each branch. So a member that admits many addresses, even invented ones, uses only places
+/// of its own branch. The order depends on the records alone, so all members compute the same order.
 struct AdmissionTurns {
   private struct Entry {
     /// Whether the address is joined and has had no turn.
@@ -54,7 +54,7 @@ struct AdmissionTurns {
     return nil
   }
 
-  /// The numbers of `places` (indices of records that have a slot) in the branches of the records `one` and `other`.
+  /// The numbers of `places` (indices of records that have a place) in the branches of the records `one` and `other`.
   /// The two branches begin directly below the nearest common admitter of the two records. Nil if one record is above
   /// the other.
   func shares(of one: Int, and other: Int, in places: [Int]) -> (one: Int, other: Int)? {

@@ -58,14 +58,14 @@ public struct SessionTable {
     return all.indices.filter { $0 == 0 || all[$0 - 1] != all[$0] }.map { all[$0] }
   }
 
-  /// The joined addresses that have a member slot (`AdmissionTurns`), ascending.
+  /// The joined addresses that have a place (`AdmissionTurns`), ascending.
   public var members: [MemberAddress] {
     let joined = joined
     if joined.count <= membersMax { return joined }
     return places(AdmissionTurns(records, origins)).map { records[$0].address }.inOrder(<)
   }
 
-  /// The indices of the records whose addresses have a member slot.
+  /// The indices of the records whose addresses have a place.
   private func places(_ turns: AdmissionTurns) -> [Int] {
     var turns = turns
     var places: [Int] = []
@@ -75,13 +75,13 @@ public struct SessionTable {
     return places
   }
 
-  /// Whether an address gets a member slot if `admitter` admits it to a session. `others` are addresses that `admitter`
+  /// Whether an address gets a place if `admitter` admits it to a session. `others` are addresses that `admitter`
   /// has also admitted and that are not joined yet.
   ///
-  /// If no slot is free, the address gets the slot of a member of another branch of the admission tree
-  /// (`AdmissionTurns`). After the eviction, that member's branch must still have as many slots as the branch of the
-  /// address. A member that is connected with the admitter loses its slot only if the member's branch has more than
-  /// half of all slots.
+  /// If no place is free, the address gets the place of a member of another branch of the admission tree
+  /// (`AdmissionTurns`). After the eviction, that member's branch must still have as many places as the branch of the
+  /// address. A member that is connected with the admitter loses its place only if the member's branch has more than
+  /// half of all places.
   func hasPlace(
     for address: MemberAddress, by admitter: MemberAddress, in session: SessionID, beside others: [MemberAddress],
     isConnected: (MemberAddress) -> Bool
@@ -99,8 +99,8 @@ public struct SessionTable {
     guard let own = places.first(where: { wider.records[$0].address == address }) else { return false }
     for member in before where !places.contains(where: { wider.records[$0].address == member }) {
       guard let theirs = wider.records.firstIndex(where: { $0.address == member && $0.isJoined }) else { continue }
-      // If a returning former member is an admitter above the member that loses its slot, the two members belong to one
-      // branch.
+      // If a returning former member is an admitter above the member that loses its place, the two members belong to
+      // one branch.
       guard let shares = turns.shares(of: own, and: theirs, in: places) else { continue }
       if shares.one > shares.other { return false }
       if isConnected(member) && 2 * (shares.other + 1) <= membersMax { return false }
@@ -218,7 +218,7 @@ public struct SessionTable {
   /// Inserts a verified record, or merges it with the record of the same address.
   private mutating func insert(_ record: MemberRecord) -> Bool {
     if let position = position(record.session, record.address) { return records[position].merge(record) }
-    records.insert(record, at: records.place(of: record))
+    records.insert(record, at: records.insertionIndex(of: record))
     return true
   }
 

@@ -161,7 +161,7 @@ struct TableVerification {
       guard known.merge(entry) else { return false }
       record = known
     }
-    found.insert(record, at: found.place(of: record))
+    found.insert(record, at: found.insertionIndex(of: record))
     return true
   }
 
@@ -263,15 +263,15 @@ struct TableVerification {
 extension [MemberRecord] {
   /// The index of the record of an address in a session; nil if there is none. The records are in table order.
   func position(_ session: SessionID, _ address: MemberAddress) -> Int? {
-    let place = place(session, address)
-    guard place < count, self[place].session == session, self[place].address == address else { return nil }
-    return place
+    let index = insertionIndex(session, address)
+    guard index < count, self[index].session == session, self[index].address == address else { return nil }
+    return index
   }
 
   /// The index at which to insert a record.
-  func place(of record: MemberRecord) -> Int { place(record.session, record.address) }
+  func insertionIndex(of record: MemberRecord) -> Int { insertionIndex(record.session, record.address) }
 
-  private func place(_ session: SessionID, _ address: MemberAddress) -> Int {
+  private func insertionIndex(_ session: SessionID, _ address: MemberAddress) -> Int {
     var low = 0, high = count
     while low < high {
       let middle = (low + high) / 2

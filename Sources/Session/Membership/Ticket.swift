@@ -83,7 +83,7 @@ public struct Departure: Equatable, Sendable {
     case wanted = 1
     /// The application ended without leaving.
     case crashed = 2
-    /// The merged sessions have more members than member slots.
+    /// The merged sessions have more members than places.
     case full = 3
   }
 

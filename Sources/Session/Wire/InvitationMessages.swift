@@ -238,7 +238,7 @@ public struct EndMessage: Equatable, Sendable {
   public enum Reason: UInt8, Sendable, CaseIterable {
     case cancelled = 1
     case timedOut = 2
-    /// The session has no member slot left.
+    /// The session has no place left.
     case full = 3
     /// The two sessions cannot be merged.
     case incompatible = 4
