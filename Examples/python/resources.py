@@ -347,14 +347,14 @@ class Transfers:
             kind, fields = records.next(SILENCE_SECONDS, HELD, READY)
             if kind == HELD:
                 held |= {number(fields): (fields.number(8), fields.bytes(32))}
-        for place, path in enumerate(paths):
-            self._send_file(stream, place, path, files[place][1], *held.get(place, (0, b"")))
+        for file, path in enumerate(paths):
+            self._send_file(stream, file, path, files[file][1], *held.get(file, (0, b"")))
         while len(verdicts) < len(files):
             _, fields = records.next(None, VERDICT)
             verdicts |= {number(fields): fields.number(1)}
         with contextlib.suppress(CausewayError):    # the member has all files, so a failure has no effect
             stream.finish(timeout=10)
-        return {name: verdicts[place] for place, (name, _) in enumerate(files)}
+        return {name: verdicts[file] for file, (name, _) in enumerate(files)}
 
     def _answer(self, stream, arrived):
         for _ in range(5 * OFFER_SECONDS):

@@ -17,9 +17,9 @@ public enum RadioObstacle: Sendable {
     while let entry = readdir(stream) {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
       guard name.starts(with: "rfkill".utf8) else { continue }
-      let place = "\(directory)/\(String(decoding: name, as: UTF8.self))"
-      if isSet("\(place)/hard") { return .switchedOff }
-      if isSet("\(place)/soft") { return .blocked }
+      let path = "\(directory)/\(String(decoding: name, as: UTF8.self))"
+      if isSet("\(path)/hard") { return .switchedOff }
+      if isSet("\(path)/soft") { return .blocked }
     }
     return nil
   }

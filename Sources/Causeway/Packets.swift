@@ -11,7 +11,7 @@ struct PacketWriter {
   }
 
   mutating func put(_ value: UInt64, count: Int) {
-    for place in (0..<count).reversed() { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * place))) }
+    for index in (0..<count).reversed() { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
   }
 
   mutating func put(_ more: [UInt8]) { bytes.append(contentsOf: more) }
@@ -33,7 +33,7 @@ struct PacketWriter {
   func finished() -> [UInt8] {
     var packet = bytes
     let length = UInt32(packet.count - 4)
-    for place in 0..<4 { packet[place] = UInt8(truncatingIfNeeded: length >> UInt32(24 - 8 * place)) }
+    for index in 0..<4 { packet[index] = UInt8(truncatingIfNeeded: length >> UInt32(24 - 8 * index)) }
     return packet
   }
 }

@@ -54,7 +54,7 @@ final class LaneReceiver {
     let start = base + segment.offset
     let low = max(start, cumulative)
     let end = min(start + UInt64(data.byteCount), limit)
-    let high = low < end ? place(upTo: end) : end
+    let high = low < end ? allocate(upTo: end) : end
     guard low < high else {
       // A segment without a new byte is old, or a probe of a closed window, so the sender has missed an
       // acknowledgement.
@@ -95,7 +95,7 @@ final class LaneReceiver {
 
   /// Allocates memory for the bytes below position `high`. Returns `high`, or a lower position if there is memory for
   /// fewer bytes.
-  private func place(upTo high: UInt64) -> UInt64 {
+  private func allocate(upTo high: UInt64) -> UInt64 {
     guard high > readPosition, !ring.reserve(Int(high - readPosition), inUseFrom: readPosition) else { return high }
     // The node's ring budget is used up: advertise no more than the memory that exists.
     if !ring.reserve(ChannelLimits.ringBytesMin, inUseFrom: readPosition) {

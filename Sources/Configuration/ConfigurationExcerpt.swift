@@ -20,9 +20,9 @@ public struct ConfigurationExcerpt {
       let plain = trimmed(line.filter { $0 != 0x0D })
       let isComment = plain.bytes.first == UInt8(ascii: "#") || plain.bytes.first == UInt8(ascii: ";")
       let entry = isComment ? trimmed(plain.bytes.drop { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: ";") }) : plain
-      let place = entry.bytes.firstIndex { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }
-      let name = trimmed(entry.bytes[..<(place ?? entry.bytes.endIndex)])
-      let value = place.map { trimmed(entry.bytes[($0 + 1)...]) }
+      let separator = entry.bytes.firstIndex { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }
+      let name = trimmed(entry.bytes[..<(separator ?? entry.bytes.endIndex)])
+      let value = separator.map { trimmed(entry.bytes[($0 + 1)...]) }
       let isSecret = keys.contains { $0.isSecret && name.equals($0.name) }
       if isSecret, let value, !value.isEmpty { secrets.append(Array(value.bytes)) }
       if isComment || plain.isEmpty { continue }

@@ -12,23 +12,25 @@ enum ConfigurationLines {
     var number = 0
     for whole in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
       number += 1
-      let place = "\(file):\(number)"
+      let location = "\(file):\(number)"
       // Line ends of Windows (CR LF) and a leading byte order mark are accepted.
       var line = whole.last == 0x0D ? whole.dropLast() : whole
       if number == 1, line.starts(with: byteOrderMark) { line = line.dropFirst(byteOrderMark.count) }
-      if let problem = forbidden(in: line) { throw ConfigurationError("\(place): \(problem)") }
+      if let problem = forbidden(in: line) { throw ConfigurationError("\(location): \(problem)") }
       if line.count > Int(CFORMATS_INI_LINE_MAX) {
-        throw ConfigurationError("\(place): longer than \(CFORMATS_INI_LINE_MAX) bytes; cut it, or use several lines")
+        throw ConfigurationError(
+          "\(location): longer than \(CFORMATS_INI_LINE_MAX) bytes; cut it, or use several lines")
       }
       let text = ByteString(line).trimmed
-      if text.bytes.first == UInt8(ascii: "[") { try checkSection(text, place, keys) }
+      if text.bytes.first == UInt8(ascii: "[") { try checkSection(text, location, keys) }
       if hidesSecret(text, keys) {
-        throw ConfigurationError("\(place): a secret key within the value of another key; give each a line of its own")
+        throw ConfigurationError(
+          "\(location): a secret key within the value of another key; give each a line of its own")
       }
     }
   }
 
-  private static func checkSection(_ text: ByteString, _ place: String, _ keys: [ConfigurationKey])
+  private static func checkSection(_ text: ByteString, _ location: String, _ keys: [ConfigurationKey])
     throws(ConfigurationError)
   {
     // libinih reports a section without a closing bracket, so it needs no check here.
@@ -36,12 +38,12 @@ enum ConfigurationLines {
     let section = ByteString(text.bytes[..<end].dropFirst())
     if !keys.contains(where: { section.equals($0.section) }) {
       let shown = ShownLine(text.bytes, keys).section(section)
-      throw ConfigurationError("\(place): unknown section [\(shown)]; expected \(sectionNames(keys))")
+      throw ConfigurationError("\(location): unknown section [\(shown)]; expected \(sectionNames(keys))")
     }
     let rest = ByteString(text.bytes[(end + 1)...]).trimmed
     if let first = rest.bytes.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") {
       throw ConfigurationError(
-        "\(place): text behind [\(section.string)]; expected the end of the line, and each key on a line of its own")
+        "\(location): text behind [\(section.string)]; expected the end of the line, and each key on a line of its own")
     }
   }
 

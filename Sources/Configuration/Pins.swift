@@ -17,8 +17,8 @@ enum PinSyntax {
 
   private static func parse(_ text: ByteString, takesBias: Bool) -> GPIOPin? {
     let parts = text.commaParts
-    guard let place = parts.first, let colon = place.bytes.lastIndex(of: UInt8(ascii: ":")) else { return nil }
-    let chip = ByteString(place.bytes[..<colon]), line = ByteString(place.bytes[(colon + 1)...])
+    guard let location = parts.first, let colon = location.bytes.lastIndex(of: UInt8(ascii: ":")) else { return nil }
+    let chip = ByteString(location.bytes[..<colon]), line = ByteString(location.bytes[(colon + 1)...])
     guard isName(chip), isName(line) else { return nil }
     let number = line.number(in: 0...UInt64(GPIOPin.linesMax - 1))
     if number == nil && line.bytes.allSatisfy({ (0x30...0x39).contains($0) }) { return nil }

@@ -9,7 +9,7 @@ public struct UnixListener {
   public let descriptor: CInt
   private let path: String
   /// The file status of the socket, to detect that another file has replaced the socket at the path.
-  private let place: stat
+  private let status: stat
 
   /// Listens at `path`, whose directory must exist. `type` is SOCK_STREAM or SOCK_SEQPACKET. `mode` is the mode of the
   /// socket's file: 0666 for a server that checks the user of each client itself. A socket that a dead daemon left at
@@ -33,21 +33,21 @@ public struct UnixListener {
       unlink(path)
       result = withUnixAddress(path) { bind(descriptor, $0, $1) }
     }
-    var place = stat()
-    if result != 0 || chmod(path, mode) != 0 || listen(descriptor, CInt(backlog)) != 0 || stat(path, &place) != 0 {
+    var status = stat()
+    if result != 0 || chmod(path, mode) != 0 || listen(descriptor, CInt(backlog)) != 0 || stat(path, &status) != 0 {
       let error = AccessError.system(path)
       CSystem.close(descriptor)
       throw error
     }
     self.path = path
     self.descriptor = descriptor
-    self.place = place
+    self.status = status
   }
 
   /// Whether the path still leads to this socket.
   public var isThere: Bool {
     var found = stat()
-    return stat(path, &found) == 0 && found.st_ino == place.st_ino && found.st_dev == place.st_dev
+    return stat(path, &found) == 0 && found.st_ino == status.st_ino && found.st_dev == status.st_dev
   }
 
   /// Removes the socket, unless another file has replaced it.

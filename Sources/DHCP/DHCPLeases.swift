@@ -68,15 +68,15 @@ public struct DHCPLeases {
     case .discover: return offer(request, now, isStation)
     case .request: return decide(request, now)
     case .decline:
-      if let place = request.wanted.flatMap({ place(of: $0) }), isHeld(place, by: request.hardware) {
-        decline(place, now)
+      if let index = request.wanted.flatMap({ index(of: $0) }), isHeld(index, by: request.hardware) {
+        decline(index, now)
       }
       return nil
     case .release:
       // The entry is kept with an end in the past. So the client receives the same address again, unless the range is
       // exhausted.
-      if let place = place(of: request.address), isHeld(place, by: request.hardware) {
-        leases[place]?.until = now
+      if let index = index(of: request.address), isHeld(index, by: request.hardware) {
+        leases[index]?.until = now
       }
       return nil
     case .inform:
@@ -86,64 +86,64 @@ public struct DHCPLeases {
 
   /// The Ethernet address of the client that leases an address; nil if the address is not leased.
   public func client(of address: UInt32, now: Instant) -> UInt64? {
-    guard let place = place(of: address), let lease = leases[place] else { return nil }
+    guard let index = index(of: address), let lease = leases[index] else { return nil }
     return lease.use == .leased && now < lease.until ? lease.hardware : nil
   }
 
   private mutating func offer(_ request: DHCPRequest, _ now: Instant, _ isStation: (UInt64) -> Bool) -> DHCPReply? {
-    guard let place = place(for: request, now, isStation) else { return nil }
-    if !isHeld(place, by: request.hardware) || isFree(place, now) {
-      leases[place] = Lease(hardware: request.hardware, until: now + Self.offerTime, use: .offered)
+    guard let index = index(for: request, now, isStation) else { return nil }
+    if !isHeld(index, by: request.hardware) || isFree(index, now) {
+      leases[index] = Lease(hardware: request.hardware, until: now + Self.offerTime, use: .offered)
     }
-    return DHCPReply(.offer, to: request, address: first + UInt32(place), leaseSeconds: Self.leaseSeconds)
+    return DHCPReply(.offer, to: request, address: first + UInt32(index), leaseSeconds: Self.leaseSeconds)
   }
 
   /// Answers a DHCPREQUEST (RFC 2131, section 4.3.2).
   private mutating func decide(_ request: DHCPRequest, _ now: Instant) -> DHCPReply? {
     if let chosen = request.server, chosen != server {
-      for place in leases.indices where isHeld(place, by: request.hardware) && leases[place]?.use == .offered {
-        leases[place] = nil
+      for index in leases.indices where isHeld(index, by: request.hardware) && leases[index]?.use == .offered {
+        leases[index] = nil
       }
       return nil
     }
     // A client with an address can renew only that address, because the reply is sent to that address.
     let wanted = request.address != 0 ? request.address : request.wanted ?? 0
     if wanted == 0 { return nil }
-    guard let place = place(of: wanted), isFree(place, now) || isHeld(place, by: request.hardware) else {
+    guard let index = index(of: wanted), isFree(index, now) || isHeld(index, by: request.hardware) else {
       return DHCPReply(.refusal, to: request)
     }
     for other in leases.indices where isHeld(other, by: request.hardware) { leases[other] = nil }
     let span = TimeSpan.seconds(UInt64(Self.leaseSeconds))
-    leases[place] = Lease(hardware: request.hardware, until: now + span, use: .leased)
+    leases[index] = Lease(hardware: request.hardware, until: now + span, use: .leased)
     return DHCPReply(.acknowledgement, to: request, address: wanted, leaseSeconds: Self.leaseSeconds)
   }
 
-  private func isHeld(_ place: Int, by client: UInt64) -> Bool { leases[place]?.isOf(client) ?? false }
+  private func isHeld(_ index: Int, by client: UInt64) -> Bool { leases[index]?.isOf(client) ?? false }
 
   /// Quarantines an address. If the limit of the client is reached, the oldest quarantine of this client ends. If the
   /// limit of all clients is reached, the oldest quarantine of all ends.
-  private mutating func decline(_ place: Int, _ now: Instant) {
-    guard let client = leases[place]?.hardware else { return }
-    leases[place] = nil
+  private mutating func decline(_ index: Int, _ now: Instant) {
+    guard let client = leases[index]?.hardware else { return }
+    leases[index] = nil
     let resting = leases.indices.filter { leases[$0]?.use == .declined && !isFree($0, now) }
     let own = resting.filter { leases[$0]?.hardware == client }
     let crowd =
       own.count >= Self.declinedOfClientMax ? own : resting.count >= Self.declinedMax ? resting : []
     if let oldest = crowd.min(by: { leases[$0]!.until < leases[$1]!.until }) { leases[oldest] = nil }
-    leases[place] = Lease(hardware: client, until: now + Self.declinedTime, use: .declined)
+    leases[index] = Lease(hardware: client, until: now + Self.declinedTime, use: .declined)
   }
 
-  private func isFree(_ place: Int, _ now: Instant) -> Bool { leases[place].map { $0.until <= now } ?? true }
+  private func isFree(_ index: Int, _ now: Instant) -> Bool { leases[index].map { $0.until <= now } ?? true }
 
   /// Whether a client may have configured this address itself. The reply is sent to the address. So the address must be
   /// a host address of this network, not the server's address, and not leased to another client.
   private func canHave(_ address: UInt32, _ client: UInt64, _ now: Instant) -> Bool {
     let host = address & 0xFF
     if address >> 8 != server >> 8 || address == server || host == 0 || host == 0xFF { return false }
-    return place(of: address).map { isFree($0, now) || isHeld($0, by: client) } ?? true
+    return index(of: address).map { isFree($0, now) || isHeld($0, by: client) } ?? true
   }
 
-  private func place(of address: UInt32) -> Int? {
+  private func index(of address: UInt32) -> Int? {
     guard address >= first, address - first < UInt32(leases.count) else { return nil }
     return Int(address - first)
   }
@@ -156,13 +156,13 @@ public struct DHCPLeases {
   /// - an address that was never used
   /// - the address whose last lease or quarantine ended first
   /// - for a station in the group: a quarantined address, or the address of a client that has left the group
-  private func place(for request: DHCPRequest, _ now: Instant, _ isStation: (UInt64) -> Bool) -> Int? {
+  private func index(for request: DHCPRequest, _ now: Instant, _ isStation: (UInt64) -> Bool) -> Int? {
     if let own = leases.indices.first(where: { isHeld($0, by: request.hardware) }) { return own }
-    if let wanted = request.wanted, let place = place(of: wanted), isFree(place, now) { return place }
+    if let wanted = request.wanted, let index = index(of: wanted), isFree(index, now) { return index }
     if let new = leases.firstIndex(where: { $0 == nil }) { return new }
     var oldest: Int?
-    for place in leases.indices where isFree(place, now) {
-      if oldest.map({ leases[place]!.until < leases[$0]!.until }) ?? true { oldest = place }
+    for index in leases.indices where isFree(index, now) {
+      if oldest.map({ leases[index]!.until < leases[$0]!.until }) ?? true { oldest = index }
     }
     if let oldest { return oldest }
     guard isStation(request.hardware) else { return nil }

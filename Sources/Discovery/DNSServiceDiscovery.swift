@@ -131,8 +131,8 @@ public final class DNSServiceDiscovery {
   /// Records that the node with this hint has proved its key. `remote` is the address at which the node was dialled, or
   /// from which it dialled. The service at this address is protected from eviction.
   public func proved(_ remote: RemoteAddress, hint: UInt64) {
-    guard case .ip(let place) = remote else { return }
-    table.prove(hint, at: place)
+    guard case .ip(let endpoint) = remote else { return }
+    table.prove(hint, at: endpoint)
   }
 
   /// Records that interfaces or addresses of this machine have changed. Services whose address was outside the network

@@ -29,14 +29,14 @@ struct DialBudget {
 
   /// Returns whether the box may dial a new endpoint that was announced on `interface`. If so, both budgets are
   /// charged.
-  mutating func take(_ place: IPEndpoint, heardOn interface: UInt32, now: Instant) -> Bool {
+  mutating func take(_ endpoint: IPEndpoint, heardOn interface: UInt32, now: Instant) -> Bool {
     accounts.removeAll { $0.wholeAt <= now }
-    let host = index(interface, (place.high, place.low)), whole = index(interface, nil)
+    let host = index(interface, (endpoint.high, endpoint.low)), whole = index(interface, nil)
     guard let hostEnd = Self.charged(host.map { accounts[$0].wholeAt }, Self.hostBurst, Self.hostInterval, now),
       let wholeEnd = Self.charged(
         whole.map { accounts[$0].wholeAt }, Self.interfaceBurst, Self.interfaceInterval, now)
     else { return false }
-    set(host, interface, (place.high, place.low), hostEnd)
+    set(host, interface, (endpoint.high, endpoint.low), hostEnd)
     set(whole, interface, nil, wholeEnd)
     return true
   }

@@ -39,29 +39,29 @@ struct RecordShares {
   ) -> Bool {
     // The packet is a question, which is not cached, or its source is unknown.
     if source == 0 || packet[2] & 0x80 == 0 { return true }
-    let place = cache(interface, isIPv4: source >> 32 == 0xFFFF, now)
-    caches[place].entries.removeAll { $0.until <= now }
+    let cacheIndex = cache(interface, isIPv4: source >> 32 == 0xFFFF, now)
+    caches[cacheIndex].entries.removeAll { $0.until <= now }
     let records = Self.records(of: packet, seed)
     var new: [(key: UInt64, seconds: UInt64)] = []
     for record in records {
-      if let index = caches[place].entries.firstIndex(where: { $0.key == record.key }) {
+      if let index = caches[cacheIndex].entries.firstIndex(where: { $0.key == record.key }) {
         // A lifetime of 0 is a goodbye: the record is deleted after one second (RFC 6762, section 10.1).
-        caches[place].entries[index].until = now + .seconds(max(record.seconds, 1))
+        caches[cacheIndex].entries[index].until = now + .seconds(max(record.seconds, 1))
       } else if record.seconds > 0 && !new.contains(where: { $0.key == record.key }) {
         new.append(record)
         if new.count > Self.recordsMax / 2 { return false }
       }
     }
-    let held = caches[place].entries.count { $0.source == source }
-    if held + new.count > Self.recordsMax - caches[place].entries.count { return new.isEmpty }
+    let held = caches[cacheIndex].entries.count { $0.source == source }
+    if held + new.count > Self.recordsMax - caches[cacheIndex].entries.count { return new.isEmpty }
     for record in new {
-      caches[place].entries.append(Entry(key: record.key, source: source, until: now + .seconds(record.seconds)))
+      caches[cacheIndex].entries.append(Entry(key: record.key, source: source, until: now + .seconds(record.seconds)))
     }
     return true
   }
 
   private mutating func cache(_ interface: UInt32, isIPv4: Bool, _ now: Instant) -> Int {
-    if let place = caches.firstIndex(where: { $0.interface == interface && $0.isIPv4 == isIPv4 }) { return place }
+    if let known = caches.firstIndex(where: { $0.interface == interface && $0.isIPv4 == isIPv4 }) { return known }
     // This call removes the caches of interfaces that no longer exist, because all their entries have expired.
     caches.removeAll { cache in cache.entries.allSatisfy { $0.until <= now } }
     caches.append(Cache(interface: interface, isIPv4: isIPv4))

@@ -121,8 +121,8 @@ func lookupAnswered(
   guard let userdata else { return }
   let service = Unmanaged<Service>.fromOpaque(userdata).takeUnretainedValue()
   guard let responder = service.responder else { return }
-  let place = event == AVAHI_RESOLVER_FOUND ? endpoint(address, port, on: interface) : nil
-  responder.owner.responderLookedUp(responder, service, place, NodeRecord(txt))
+  let found = event == AVAHI_RESOLVER_FOUND ? endpoint(address, port, on: interface) : nil
+  responder.owner.responderLookedUp(responder, service, found, NodeRecord(txt))
 }
 
 /// The key of the service in a browser event; nil if the service's name is missing or too long.

@@ -151,19 +151,19 @@ final class ServiceTable {
     return services.firstIndex { isChoice($0) && $0.machine == largest }
   }
 
-  /// Records that the node with this hint has proved its key at `place`. A node can announce any number of names, with
-  /// its own hint or with none. So a proof protects only one service for each interface and IP version. A service with
-  /// the address and port of `place` comes first, and then the service that the node has already proved.
-  func prove(_ hint: UInt64, at place: IPEndpoint) {
-    var host = place
+  /// Records that the node with this hint has proved its key at `endpoint`. A node can announce any number of names,
+  /// with its own hint or with none. So a proof protects only one service for each interface and IP version. A service
+  /// with the address and port of `endpoint` comes first, and then the service that the node has already proved.
+  func prove(_ hint: UInt64, at endpoint: IPEndpoint) {
+    var host = endpoint
     host.port = 0
     let claiming = services.filter {
       guard let candidate = $0.candidate, candidate.host == host else { return false }
-      return candidate.hint == hint || candidate.hint == 0 && candidate.address == .ip(place)
+      return candidate.hint == hint || candidate.hint == 0 && candidate.address == .ip(endpoint)
     }
     var kept: [Service] = []
     let ranked =
-      claiming.filter { $0.candidate?.address == .ip(place) } + claiming.filter { $0.provenBy == hint } + claiming
+      claiming.filter { $0.candidate?.address == .ip(endpoint) } + claiming.filter { $0.provenBy == hint } + claiming
     for service in ranked where !kept.contains(where: { $0.isHeard(like: service) }) { kept.append(service) }
     for service in services where service.provenBy == hint && kept.contains(where: { $0.isHeard(like: service) }) {
       service.provenBy = nil

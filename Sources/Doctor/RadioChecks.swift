@@ -33,8 +33,8 @@ extension Doctor {
     if findings.isEmpty {
       let kinds: StaticString =
         !used.isClassic ? "Low Energy" : used.isLowEnergy ? "Low Energy and classic" : "classic only"
-      let places = "\(kinds), at most \(BluetoothSettings().linksMax) links"
-      findings.append(Finding("bluetooth", .good, joined(adapters) + (answers.isEmpty ? "" : ": \(places)")))
+      let capacity = "\(kinds), at most \(BluetoothSettings().linksMax) links"
+      findings.append(Finding("bluetooth", .good, joined(adapters) + (answers.isEmpty ? "" : ": \(capacity)")))
     }
     return findings
   }
@@ -179,15 +179,15 @@ extension Doctor {
   private func rfkill(_ type: StaticString, _ name: StaticString) -> [Finding] {
     var findings: [Finding] = []
     for entry in machine.names("/sys/class/rfkill") {
-      let place = "/sys/class/rfkill/\(entry)"
-      guard machine.holds("\(place)/type", type) else { continue }
-      let device = String(decoding: machine.contents("\(place)/name") ?? [], as: UTF8.self)
-      if machine.holds("\(place)/hard", "1") {
+      let path = "/sys/class/rfkill/\(entry)"
+      guard machine.holds("\(path)/type", type) else { continue }
+      let device = String(decoding: machine.contents("\(path)/name") ?? [], as: UTF8.self)
+      if machine.holds("\(path)/hard", "1") {
         findings.append(
           Finding(
             "rfkill", .wrong, "\(name) (\(device)) is off by a hardware switch",
             remedy: "turn it on; on a Raspberry Pi look for disable-bt and disable-wifi in /boot/firmware/config.txt"))
-      } else if machine.holds("\(place)/soft", "1") {
+      } else if machine.holds("\(path)/soft", "1") {
         findings.append(
           Finding("rfkill", .wrong, "\(name) (\(device)) is blocked", remedy: "rfkill unblock \(type)"))
       }

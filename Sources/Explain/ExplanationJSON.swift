@@ -44,18 +44,18 @@ extension Explanation {
 public struct KnownNodes {
   /// The maximum number of nodes. A node can list thousands of invented neighbours, so add nodes that are only listed
   /// by others last.
-  static let placesMax = 2_048
+  static let nodesMax = 2_048
 
   public private(set) var all: [(id: NodeID, name: String)] = []
 
   public init() {}
 
-  /// Adds an unknown node, up to `placesMax`, or completes the entry of a known node. An id from discovery has only its
+  /// Adds an unknown node, up to `nodesMax`, or completes the entry of a known node. An id from discovery has only its
   /// upper half, and is merged with the complete id that has the same upper half.
   public mutating func add(_ id: NodeID, _ name: String) {
     guard id != .none else { return }
     guard let index = all.firstIndex(where: { $0.id.mayBe(id) }) else {
-      if all.count < Self.placesMax { all.append((id, name)) }
+      if all.count < Self.nodesMax { all.append((id, name)) }
       return
     }
     if all[index].id.low == 0 && id.high != 0 { all[index].id = id }

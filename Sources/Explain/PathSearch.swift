@@ -49,16 +49,16 @@ struct PathSearch {
   /// chooses as `Mesh.link(to:within:)`: the cheapest path if it is short enough, otherwise the one with the fewest
   /// links.
   func path(from: NodeID, to: NodeID, _ leniency: Leniency = .none) -> [ExplainHop]? {
-    guard var place = index(of: from), let end = index(of: to) else { return nil }
+    guard var current = index(of: from), let end = index(of: to) else { return nil }
     var taken: [ExplainHop] = []
-    while let cheapest = search(from: place, to: end, step: 1, cost: 1 << 16, leniency) {
+    while let cheapest = search(from: current, to: end, step: 1, cost: 1 << 16, leniency) {
       let left = Int(Limits.hopsMax) - taken.count
       if cheapest.count <= left { return taken + cheapest }
-      guard let shortest = search(from: place, to: end, step: 1 << 40, cost: 1, leniency), shortest.count <= left,
+      guard let shortest = search(from: current, to: end, step: 1 << 40, cost: 1, leniency), shortest.count <= left,
         let next = index(of: shortest[0].node)
       else { return nil }
       taken.append(shortest[0])
-      place = next
+      current = next
     }
     return nil
   }

@@ -135,17 +135,17 @@ public struct RepeatFilter {
   /// Returns whether a message about a subject is written. If not, the message is counted. `records` is the number of
   /// records that the message needs.
   mutating func admits(_ subject: Subject, records: Int, by cause: RecordCause, at now: Instant) -> Bool {
-    var place: Int?
+    var free: Int?
     let set = Int(subject.key >> 32) & (Self.subjectsMax - 1) & ~(Self.setCount - 1)
     var index = set
     while index < set + Self.setCount {
       if watches[index].key == subject.key { return admitsAgain(subject, index, records, cause, now) }
-      if place == nil && watches[index].repeats == 0 && watches[index].until <= now { place = index }
+      if free == nil && watches[index].repeats == 0 && watches[index].until <= now { free = index }
       index += 1
     }
     guard spend(subject, records, cause, now) else { return false }
-    if let place {
-      watches[place] = Watch(
+    if let free {
+      watches[free] = Watch(
         key: subject.key, since: now, until: now + Self.span, doublings: 0, written: 1, repeats: 0, subject: subject)
     }
     return true
@@ -239,10 +239,10 @@ extension RepeatFilter.Subject {
       if byte == UInt8(ascii: ":") && source == nil { source = hash }
       hash = mixed(hash ^ UInt64(byte))
     }
-    let place = Int((source ?? hash) % UInt64(RepeatFilter.sourcesMax))
+    let number = Int((source ?? hash) % UInt64(RepeatFilter.sourcesMax))
     self.init(
       event: event, level: level, first: first, second: second, key: hash | 1,
-      kind: RepeatFilter.kindsMax - RepeatFilter.sourcesMax + place)
+      kind: RepeatFilter.kindsMax - RepeatFilter.sourcesMax + number)
   }
 }
 

@@ -252,8 +252,9 @@ public struct FramePool {
 
   /// The byte at `offset` of a flow's first frame. `offset` is less than a block.
   private func byte(_ number: UInt16, _ offset: Int) -> UInt8 {
-    let head = flows[number].head, place = Int(flows[number].headOffset) + offset
-    return place < Limits.queueBlockBytes ? blocks[head][place] : blocks[next[head]][place - Limits.queueBlockBytes]
+    let head = flows[number].head, position = Int(flows[number].headOffset) + offset
+    return position < Limits.queueBlockBytes
+      ? blocks[head][position] : blocks[next[head]][position - Limits.queueBlockBytes]
   }
 
   // MARK: Blocks

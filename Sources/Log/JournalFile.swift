@@ -210,10 +210,10 @@ public final class JournalMapping {
   /// The record with this sequence number, or nil if it was overwritten, is being written, was truncated or never
   /// existed.
   public func record(_ sequence: UInt64) -> JournalRecord? {
-    guard let place = reader.offset(of: sequence) else { return nil }
+    guard let offset = reader.offset(of: sequence) else { return nil }
     // Read the record's mark (its first 8 bytes) again after the record. The mark shows whether the daemon overwrote
     // the record between the two reads (`JournalReader.record`).
-    guard read(place, JournalLayout.recordBytes), let record = reader.record(sequence), read(place, 8) else {
+    guard read(offset, JournalLayout.recordBytes), let record = reader.record(sequence), read(offset, 8) else {
       return nil
     }
     return reader.record(sequence) == nil ? nil : record

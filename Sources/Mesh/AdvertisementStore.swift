@@ -10,9 +10,9 @@ import Primitives
 /// bytes behind the removed bytes. In the worst case the removal moves all of the memory, which takes less time than
 /// the preceding signature check.
 struct AdvertisementStore {
-  static let places = Limits.nodesMax * AdvertisementKind.count
-  static let byteCount = Table<Extent, Int>.byteCount(places) + Arena.byteCount(bytesMax)
-  private static let bytesMax = places * Limits.advertisementBytesMax
+  static let capacity = Limits.nodesMax * AdvertisementKind.count
+  static let byteCount = Table<Extent, Int>.byteCount(capacity) + Arena.byteCount(bytesMax)
+  private static let bytesMax = capacity * Limits.advertisementBytesMax
 
   /// The position of one advertisement in `memory`. `byteCount` is 0 if no advertisement is stored.
   private struct Extent {
@@ -27,40 +27,40 @@ struct AdvertisementStore {
 
   /// Allocates `byteCount` bytes from `arena`.
   init(in arena: inout Arena) {
-    extents = Table(count: Self.places, in: &arena)
+    extents = Table(count: Self.capacity, in: &arena)
     extents.fill(Extent())
     memory = arena.take(Self.bytesMax)
   }
 
-  /// The bytes of the advertisement in a table slot, or nil if the slot is empty. The bytes are valid until the store
+  /// The bytes of the advertisement with an index, or nil if none is stored. The bytes are valid until the store
   /// changes.
-  subscript(place: Int) -> UnsafeRawBufferPointer? {
-    let extent = extents[place]
+  subscript(index: Int) -> UnsafeRawBufferPointer? {
+    let extent = extents[index]
     if extent.byteCount == 0 { return nil }
     return UnsafeRawBufferPointer(rebasing: memory[Int(extent.first)..<Int(extent.first + extent.byteCount)])
   }
 
-  /// Copies `bytes` into a table slot. `bytes` has at most `Limits.advertisementBytesMax` bytes and is not part of this
-  /// store.
-  mutating func replace(_ place: Int, by bytes: RawSpan) {
+  /// Stores `bytes` as the advertisement with an index. `bytes` has at most `Limits.advertisementBytesMax` bytes and is
+  /// not part of this store.
+  mutating func replace(_ index: Int, by bytes: RawSpan) {
     precondition(bytes.byteCount <= Limits.advertisementBytesMax)
-    if Int(extents[place].byteCount) != bytes.byteCount {
-      remove(place)
-      extents[place] = Extent(first: UInt32(end), byteCount: UInt32(bytes.byteCount))
+    if Int(extents[index].byteCount) != bytes.byteCount {
+      remove(index)
+      extents[index] = Extent(first: UInt32(end), byteCount: UInt32(bytes.byteCount))
       end += bytes.byteCount
     }
-    let first = Int(extents[place].first)
+    let first = Int(extents[index].first)
     bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: memory[first...]).copyMemory(from: $0) }
   }
 
-  /// Frees a table slot, and closes the gap in `memory`.
-  mutating func remove(_ place: Int) {
-    let gone = extents[place]
+  /// Removes the advertisement with an index, and closes the gap in `memory`.
+  mutating func remove(_ index: Int) {
+    let gone = extents[index]
     if gone.byteCount == 0 { return }
     let base = memory.baseAddress! + Int(gone.first)
     base.copyMemory(from: base + Int(gone.byteCount), byteCount: end - Int(gone.first + gone.byteCount))
     end -= Int(gone.byteCount)
-    extents[place] = Extent()
+    extents[index] = Extent()
     for other in extents.indices where extents[other].first > gone.first { extents[other].first -= gone.byteCount }
   }
 }

@@ -59,9 +59,9 @@ struct Grid {
 
   private func mostDispensable(_ shown: [Int]) -> Int? {
     var found: Int?
-    for (place, index) in shown.enumerated() where columns[index].rank > 0 {
+    for (position, index) in shown.enumerated() where columns[index].rank > 0 {
       if let other = found, columns[shown[other]].rank >= columns[index].rank { continue }
-      found = place
+      found = position
     }
     return found
   }

@@ -98,12 +98,12 @@ struct LinkSelection {
 
   /// The distances from this node to `other` around a ring, in both directions.
   private func distances(_ other: UInt64, _ ring: Int) -> (ahead: UInt64, behind: UInt64) {
-    let (from, to) = (Self.place(local, ring), Self.place(other, ring))
+    let (from, to) = (Self.position(local, ring), Self.position(other, ring))
     return (to &- from, from &- to)
   }
 
   /// A node's position on a ring: the first or second random number whose seed is the node's hint.
-  private static func place(_ hint: UInt64, _ ring: Int) -> UInt64 {
+  private static func position(_ hint: UInt64, _ ring: Int) -> UInt64 {
     var numbers = SeededRandom(seed: hint)
     for _ in 0..<ring { _ = numbers.next() }
     return numbers.next()
@@ -111,7 +111,7 @@ struct LinkSelection {
 
   /// A leaf's rank of a relay. Lower is preferred.
   private func rank(_ relay: UInt64) -> UInt64 {
-    var numbers = SeededRandom(seed: Self.place(local, 0) ^ relay)
+    var numbers = SeededRandom(seed: Self.position(local, 0) ^ relay)
     return numbers.next()
   }
 }

@@ -34,9 +34,9 @@ public struct TopSources {
       if entries[index].weight < entries[least].weight { least = index }
     }
     let isFull = count == Self.entriesMax
-    let place = isFull ? least : count
+    let index = isFull ? least : count
     if !isFull { count += 1 }
-    entries[place] = Entry(node: node, bytes: UInt64(bytes), weight: entries[place].weight &+ UInt64(bytes))
+    entries[index] = Entry(node: node, bytes: UInt64(bytes), weight: entries[index].weight &+ UInt64(bytes))
   }
 
   /// All entries, in no order.

@@ -54,8 +54,8 @@ extension Connector {
     if !domains.contains(where: { $0.isDoubtful }) && !candidates.contains(where: { $0.isNameless }) { return }
     for index in candidates.indices where candidates[index].domain != 0 && candidates[index].isProven {
       let candidate = candidates[index]
-      guard let place = domains.firstIndex(where: { $0.number == candidate.domain }) else { continue }
-      if standing(candidate.hint, candidate.bearer) == .linked { domains[place].links += 1 }
+      guard let domain = domains.firstIndex(where: { $0.number == candidate.domain }) else { continue }
+      if standing(candidate.hint, candidate.bearer) == .linked { domains[domain].links += 1 }
     }
     var trials = candidates.count { $0.phase == .dialling && isOnTrial($0, domains) }
     while trials < Self.trialsMax, let index = nextTrial(trials, domains, now) {

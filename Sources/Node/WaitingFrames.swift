@@ -65,40 +65,40 @@ struct WaitingFrames {
 
   /// Removes the frames of a link.
   mutating func remove(_ slot: Int) {
-    var place = first
-    while place < end {
-      let (holder, blocks) = head(at: place)
+    var offset = first
+    while offset < end {
+      let (holder, blocks) = head(at: offset)
       if Int(holder) == slot {
         share.giveBack(Int(blocks), by: slot)
         count -= 1
-        store(Self.removed, blocks: blocks, at: place)
+        store(Self.removed, blocks: blocks, at: offset)
       }
-      place += Int(blocks) * Self.blockBytes
+      offset += Int(blocks) * Self.blockBytes
     }
     if count == 0 { (first, end) = (0, 0) }
   }
 
-  private func head(at place: Int) -> (slot: UInt16, blocks: UInt16) {
-    (memory.load(fromByteOffset: place, as: UInt16.self), memory.load(fromByteOffset: place + 2, as: UInt16.self))
+  private func head(at offset: Int) -> (slot: UInt16, blocks: UInt16) {
+    (memory.load(fromByteOffset: offset, as: UInt16.self), memory.load(fromByteOffset: offset + 2, as: UInt16.self))
   }
 
-  private func store(_ slot: UInt16, blocks: UInt16, at place: Int) {
-    memory.storeBytes(of: slot, toByteOffset: place, as: UInt16.self)
-    memory.storeBytes(of: blocks, toByteOffset: place + 2, as: UInt16.self)
+  private func store(_ slot: UInt16, blocks: UInt16, at offset: Int) {
+    memory.storeBytes(of: slot, toByteOffset: offset, as: UInt16.self)
+    memory.storeBytes(of: blocks, toByteOffset: offset + 2, as: UInt16.self)
   }
 
   /// Moves the waiting frames to the front and drops the removed ones.
   private mutating func compact() {
-    var place = first, target = 0
-    while place < end {
-      let (slot, blocks) = head(at: place)
+    var offset = first, target = 0
+    while offset < end {
+      let (slot, blocks) = head(at: offset)
       let byteCount = Int(blocks) * Self.blockBytes
       if slot != Self.removed {
         UnsafeMutableRawBufferPointer(rebasing: memory[target..<target + byteCount])
-          .copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[place..<place + byteCount]))
+          .copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[offset..<offset + byteCount]))
         target += byteCount
       }
-      place += byteCount
+      offset += byteCount
     }
     (first, end) = (0, target)
   }

@@ -18,14 +18,14 @@ public struct SourceBuckets {
 
   /// Takes a token of `source`. Returns false if `source` has no token.
   public mutating func take(_ source: UInt64, now: Instant) -> Bool {
-    let place = index(of: source) ?? replaceFullest(source)
-    return entries[place].bucket.take(rate, now: now)
+    let index = index(of: source) ?? replaceFullest(source)
+    return entries[index].bucket.take(rate, now: now)
   }
 
   /// Takes tokens of `source` even if `source` has too few. The missing tokens are deducted from its future tokens.
   public mutating func charge(_ source: UInt64, _ tokens: UInt64, now: Instant) {
-    let place = index(of: source) ?? replaceFullest(source)
-    entries[place].bucket.charge(tokens, rate, now: now)
+    let index = index(of: source) ?? replaceFullest(source)
+    entries[index].bucket.charge(tokens, rate, now: now)
   }
 
   private func index(of source: UInt64) -> Int? {

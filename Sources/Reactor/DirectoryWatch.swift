@@ -48,19 +48,19 @@ public final class DirectoryWatch: EventSource {
   private static let bufferBytes = 4096
 
   private func arm() throws(SystemError) {
-    var place = path
+    var nearest = path
     while true {
       let next = inotify_add_watch(
-        descriptor, place,
+        descriptor, nearest,
         UInt32(IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF) | UInt32(IN_ONLYDIR))
       if next >= 0 {
         if watch >= 0 && watch != next { inotify_rm_watch(descriptor, watch) }
         watch = next
         return
       }
-      guard csystem_errno() == ENOENT, place.utf8.count > 1, let slash = place.utf8.lastIndex(of: UInt8(ascii: "/"))
+      guard csystem_errno() == ENOENT, nearest.utf8.count > 1, let slash = nearest.utf8.lastIndex(of: UInt8(ascii: "/"))
       else { throw .last }
-      place = slash == place.utf8.startIndex ? "/" : String(place[..<slash])
+      nearest = slash == nearest.utf8.startIndex ? "/" : String(nearest[..<slash])
     }
   }
 }

@@ -99,10 +99,11 @@ final class GroupServices {
     return BearerStatus(name: "dhcp", state: dhcp == nil ? "off" : "up", detail: range, problem: dhcpProblem)
   }
 
-  private func serverProblem(_ error: SystemError, _ place: String, key: String) -> String {
+  private func serverProblem(_ error: SystemError, _ location: String, key: String) -> String {
     switch error.code {
-    case EACCES: "no permission to listen on \(place): the program needs CAP_NET_BIND_SERVICE, as in the packaged unit"
-    case EADDRINUSE: "another program listens on \(place): stop it, or set \(key) = no"
+    case EACCES:
+      "no permission to listen on \(location): the program needs CAP_NET_BIND_SERVICE, as in the packaged unit"
+    case EADDRINUSE: "another program listens on \(location): stop it, or set \(key) = no"
     default: error.text
     }
   }

@@ -75,8 +75,8 @@ extension Relay: ControlDelegate {
 
   func controlApplications() -> [ApplicationStatus] {
     guard let local else { return [] }
-    return local.clientProcesses.compactMap { place, process in
-      guard let view = local.clients.view(place) else { return nil }
+    return local.clientProcesses.compactMap { index, process in
+      guard let view = local.clients.view(index) else { return nil }
       return ApplicationStatus(
         name: String(decoding: view.instance ?? [], as: UTF8.self), user: UInt64(view.user), process: process,
         services: view.serviceTypes.map { String(decoding: $0, as: UTF8.self) },

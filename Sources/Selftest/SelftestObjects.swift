@@ -36,10 +36,10 @@ private func take(_ index: Int, of objects: [Counted]) -> Counted { objects[inde
 @inline(never)
 private func endsAlone(_ ended: Counter) -> Bool {
   let before = ended.value
-  var places: [Counted?] = [made(1, ended)[0], nil]
-  places[1] = places[0]
-  places[0] = nil
+  var references: [Counted?] = [made(1, ended)[0], nil]
+  references[1] = references[0]
+  references[0] = nil
   guard ended.value == before else { return false }
-  places[1] = nil
+  references[1] = nil
   return ended.value == before + 1
 }

@@ -182,29 +182,29 @@ public struct LineEditor {
 
   /// The offset of the character before `offset`. Combining characters are skipped.
   private func before(_ offset: Int) -> Int {
-    var place = offset
-    while place > 0 {
-      repeat { place -= 1 } while place > 0 && text[place] & 0xC0 == 0x80
-      if characterWidth(character(text, at: place).scalar) > 0 { break }
+    var start = offset
+    while start > 0 {
+      repeat { start -= 1 } while start > 0 && text[start] & 0xC0 == 0x80
+      if characterWidth(character(text, at: start).scalar) > 0 { break }
     }
-    return place
+    return start
   }
 
   private func after(_ offset: Int) -> Int {
-    var place = offset
+    var end = offset
     forEachCharacter(text, from: offset) { start, length, columns in
       if start > offset && columns > 0 { return false }
-      place = start + length
+      end = start + length
       return true
     }
-    return place
+    return end
   }
 
   private var wordStart: Int {
-    var place = cursor
-    while place > 0, text[place - 1] == 0x20 { place -= 1 }
-    while place > 0, text[place - 1] != 0x20 { place -= 1 }
-    return place
+    var start = cursor
+    while start > 0, text[start - 1] == 0x20 { start -= 1 }
+    while start > 0, text[start - 1] != 0x20 { start -= 1 }
+    return start
   }
 
   // MARK: Drawing
@@ -217,11 +217,11 @@ public struct LineEditor {
     // Up to a third of the columns is reserved for text after the cursor.
     let behind = min(textWidth(Array(text[cursor...].prefix(4 * columns))), columns / 3)
     while start > 0 {
-      let place = before(start)
-      let step = textWidth(Array(text[place..<start]))
+      let previous = before(start)
+      let step = textWidth(Array(text[previous..<start]))
       if width + step > columns - 1 - behind { break }
       width += step
-      start = place
+      start = previous
     }
     let rest = Array(text[start...])
     return (Array(rest.prefix(prefixLength(Array(rest.prefix(8 * columns)), columns: columns - 1))), width)

@@ -27,51 +27,51 @@ public struct Redaction {
   public func applied(to text: [UInt8]) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(text.count)
-    var place = 0
-    while place < text.count {
-      if let length = secretLength(text, at: place) {
+    var offset = 0
+    while offset < text.count {
+      if let length = secretLength(text, at: offset) {
         result += hidden
-        place += length
-      } else if begins(text, with: passphrase, at: place) {
-        let isEntry = begins(text, with: entrySign, at: place + passphrase.count)
+        offset += length
+      } else if begins(text, with: passphrase, at: offset) {
+        let isEntry = begins(text, with: entrySign, at: offset + passphrase.count)
         result += passphrase + (isEntry ? entrySign : []) + hidden
-        place = text[place...].firstIndex(of: 0x0A) ?? text.count
-      } else if !keepsIdentities, let end = quoteEnd(text, from: place) {
+        offset = text[offset...].firstIndex(of: 0x0A) ?? text.count
+      } else if !keepsIdentities, let end = quoteEnd(text, from: offset) {
         result += Array("“…”".utf8)
-        place = end
-      } else if !keepsIdentities, let kept = interfaceLength(text, at: place) {
-        result += text[place..<(place + kept)] + Array("xxxxxx".utf8)
-        place += kept + 6
-      } else if !keepsIdentities, isNumberPart(text[place]), place == 0 || !isWordPart(text[place - 1]) {
-        let end = text[place...].firstIndex { !isNumberPart($0) } ?? text.count
-        result += isWordEnd(text, end) ? shortened(Array(text[place..<end])) : Array(text[place..<end])
-        place = end
+        offset = end
+      } else if !keepsIdentities, let kept = interfaceLength(text, at: offset) {
+        result += text[offset..<(offset + kept)] + Array("xxxxxx".utf8)
+        offset += kept + 6
+      } else if !keepsIdentities, isNumberPart(text[offset]), offset == 0 || !isWordPart(text[offset - 1]) {
+        let end = text[offset...].firstIndex { !isNumberPart($0) } ?? text.count
+        result += isWordEnd(text, end) ? shortened(Array(text[offset..<end])) : Array(text[offset..<end])
+        offset = end
       } else {
-        result.append(text[place])
-        place += 1
+        result.append(text[offset])
+        offset += 1
       }
     }
     return result
   }
 
-  private func secretLength(_ text: [UInt8], at place: Int) -> Int? {
-    secrets.first { $0[0] == text[place] && begins(text, with: $0, at: place) }?.count
+  private func secretLength(_ text: [UInt8], at offset: Int) -> Int? {
+    secrets.first { $0[0] == text[offset] && begins(text, with: $0, at: offset) }?.count
   }
 
   /// The length of the kept part of an interface name that contains a MAC address (systemd.net-naming-scheme(7)).
-  private func interfaceLength(_ text: [UInt8], at place: Int) -> Int? {
-    guard place == 0 || !isWordPart(text[place - 1]), text.count - place >= 15,
-      interfacePrefixes.contains(where: { begins(text, with: $0, at: place) }),
-      text[(place + 3)..<(place + 15)].allSatisfy({ hexDigit($0) != nil }), isWordEnd(text, place + 15)
+  private func interfaceLength(_ text: [UInt8], at offset: Int) -> Int? {
+    guard offset == 0 || !isWordPart(text[offset - 1]), text.count - offset >= 15,
+      interfacePrefixes.contains(where: { begins(text, with: $0, at: offset) }),
+      text[(offset + 3)..<(offset + 15)].allSatisfy({ hexDigit($0) != nil }), isWordEnd(text, offset + 15)
     else { return nil }
     return 9
   }
 
-  /// The end of the quotation that starts at `place`, or the end of its line if the quotation is not closed. Nil if
+  /// The end of the quotation that starts at `offset`, or the end of its line if the quotation is not closed. Nil if
   /// none starts here.
-  private func quoteEnd(_ text: [UInt8], from place: Int) -> Int? {
-    guard begins(text, with: quote, at: place) else { return nil }
-    var end = place + quote.count
+  private func quoteEnd(_ text: [UInt8], from offset: Int) -> Int? {
+    guard begins(text, with: quote, at: offset) else { return nil }
+    var end = offset + quote.count
     while end < text.count, text[end] != 0x0A, !begins(text, with: quoteClosing, at: end) { end += 1 }
     return begins(text, with: quoteClosing, at: end) ? end + quoteClosing.count : end
   }
@@ -85,8 +85,8 @@ private let quote = Array("“".utf8)
 private let interfacePrefixes = [Array("enx".utf8), Array("wlx".utf8)]
 private let quoteClosing = Array("”".utf8)
 
-private func begins(_ text: [UInt8], with part: [UInt8], at place: Int) -> Bool {
-  text.count - place >= part.count && text[place..<(place + part.count)].elementsEqual(part)
+private func begins(_ text: [UInt8], with part: [UInt8], at offset: Int) -> Bool {
+  text.count - offset >= part.count && text[offset..<(offset + part.count)].elementsEqual(part)
 }
 
 private func isNumberPart(_ byte: UInt8) -> Bool { byte == UInt8(ascii: ":") || hexDigit(byte) != nil }

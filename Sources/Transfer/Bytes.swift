@@ -3,8 +3,8 @@ struct FieldWriter {
   private(set) var bytes: [UInt8] = []
 
   mutating func put(_ value: some FixedWidthInteger & UnsignedInteger) {
-    for place in 1...(value.bitWidth / 8) {
-      bytes.append(UInt8(truncatingIfNeeded: value >> (value.bitWidth - 8 * place)))
+    for index in 1...(value.bitWidth / 8) {
+      bytes.append(UInt8(truncatingIfNeeded: value >> (value.bitWidth - 8 * index)))
     }
   }
 

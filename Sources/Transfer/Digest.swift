@@ -22,7 +22,7 @@ public struct Digest: Hashable, Sendable {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.byteCount)
     for word in [a, b, c, d] {
-      for place in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word &>> UInt64(56 - 8 * place))) }
+      for index in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word &>> UInt64(56 - 8 * index))) }
     }
     return bytes
   }

@@ -75,9 +75,9 @@ public enum FileNames {
 
   /// Whether a text is well-formed UTF-8 (The Unicode Standard, table 3-7) and `isAllowed` is true for each scalar.
   private static func isText(_ text: [UInt8], _ isAllowed: (UInt32) -> Bool) -> Bool {
-    var place = 0
-    while place < text.count {
-      let first = text[place], length: Int, least: UInt32
+    var offset = 0
+    while offset < text.count {
+      let first = text[offset], length: Int, least: UInt32
       var scalar: UInt32
       switch first {
       case 0..<0x80: (length, scalar, least) = (1, UInt32(first), 0)
@@ -86,15 +86,15 @@ public enum FileNames {
       case 0xf0..<0xf5: (length, scalar, least) = (4, UInt32(first & 0x07), 0x1_0000)
       default: return false
       }
-      guard place + length <= text.count else { return false }
-      for byte in text[(place + 1)..<(place + length)] {
+      guard offset + length <= text.count else { return false }
+      for byte in text[(offset + 1)..<(offset + length)] {
         guard byte & 0xc0 == 0x80 else { return false }
         scalar = scalar &<< 6 | UInt32(byte & 0x3f)
       }
       guard scalar >= least, scalar <= 0x10_ffff, !(0xd800...0xdfff).contains(scalar), isAllowed(scalar) else {
         return false
       }
-      place += length
+      offset += length
     }
     return true
   }

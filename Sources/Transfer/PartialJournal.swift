@@ -62,12 +62,12 @@ public enum PartialJournal {
   public static func read(_ bytes: [UInt8], _ manifest: Digest) -> (entries: [Entry], bytes: Int)? {
     let header = header(manifest)
     guard bytes.count >= header.count, Array(bytes[..<header.count]) == header else { return nil }
-    var entries: [Entry] = [], place = header.count
-    while place + entryBytes <= bytes.count, let entry = Entry(bytes[place..<(place + entryBytes)]) {
+    var entries: [Entry] = [], offset = header.count
+    while offset + entryBytes <= bytes.count, let entry = Entry(bytes[offset..<(offset + entryBytes)]) {
       entries.append(entry)
-      place += entryBytes
+      offset += entryBytes
     }
-    return (entries, place)
+    return (entries, offset)
   }
 
   /// The number of file bytes that a journal records as written.

@@ -54,8 +54,8 @@ public enum ResourceStream: Equatable, Sendable {
   }
 
   private static func text(_ number: UInt64) -> [UInt8] {
-    (0..<digits).map { place in
-      let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * place)) & 15
+    (0..<digits).map { index in
+      let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * index)) & 15
       return digit < 10 ? 0x30 + digit : 0x61 + digit - 10
     }
   }

@@ -39,7 +39,7 @@ public struct SHA256: Sendable {
     var padding: [UInt8] = [0x80]
     while (pending.count + padding.count) % 64 != 56 { padding.append(0) }
     let bits = byteCount &* 8
-    for place in 0..<8 { padding.append(UInt8(truncatingIfNeeded: bits &>> UInt64(56 - 8 * place))) }
+    for index in 0..<8 { padding.append(UInt8(truncatingIfNeeded: bits &>> UInt64(56 - 8 * index))) }
     rest.update(padding)
     let s = rest.state
     func pair(_ a: UInt32, _ b: UInt32) -> UInt64 { UInt64(a) &<< 32 | UInt64(b) }

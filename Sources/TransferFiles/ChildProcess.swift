@@ -91,10 +91,10 @@ final class SpoolFolder: Sendable {
   /// Creates the folder in `parent`. If `parent` is nil, the folder is created in TMPDIR; without TMPDIR in /var/tmp,
   /// which unlike /tmp is usually on a disk.
   init(in parent: String? = nil) throws(FileError) {
-    let place = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
-    var template = Array("\(place)/causeway-XXXXXX".utf8) + [0]
+    let directory = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
+    var template = Array("\(directory)/causeway-XXXXXX".utf8) + [0]
     let isMade = template.withUnsafeMutableBytes { mkdtemp($0.baseAddress!.assumingMemoryBound(to: CChar.self)) != nil }
-    guard isMade else { throw FileError(saying: "\(place): \(String(cString: strerror(lastError)))") }
+    guard isMade else { throw FileError(saying: "\(directory): \(String(cString: strerror(lastError)))") }
     path = String(decoding: template.dropLast(), as: UTF8.self)
   }
 

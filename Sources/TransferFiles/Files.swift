@@ -182,8 +182,8 @@ public enum Files {
     defer { closedir(stream) }
     var names: [[UInt8]] = []
     while names.count < max, let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { place in
-        place.withMemoryRebound(to: CChar.self, capacity: 1) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 1) {
           Array(UnsafeRawBufferPointer(start: $0, count: strlen($0)))
         }
       }

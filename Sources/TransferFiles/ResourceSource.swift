@@ -32,7 +32,7 @@ public struct ResourceError: Error {
   }
 }
 
-/// The files of an offer, read from their original place on the sender's disk. Reading fails for a file that has
+/// The files of an offer, read from their original location on the sender's disk. Reading fails for a file that has
 /// changed since the offer was made.
 public struct ResourceSource: Sendable {
   public let manifest: Manifest

@@ -57,14 +57,14 @@ extension TrustAnchors {
     // A damaged block may be a revocation list, even if all other blocks are certificates.
     for fault in file.faults { fail("\(path):\(fault.line)", "\(fault.text)", .everybody) }
     for block in file.blocks {
-      let place = "\(path):\(block.line)"
+      let location = "\(path):\(block.line)"
       let isList = block.isLabelled(PEMFile.revocationList)
       guard isList || block.isLabelled(PEMFile.certificate) else {
-        fail(place, "neither a certificate nor a CRL; remove it from the directory", .everybody)
+        fail(location, "neither a certificate nor a CRL; remove it from the directory", .everybody)
         continue
       }
-      guard let der = block.der else { fail(place, "not base64", .everybody); continue }
-      if isList { add(list: der, place) } else { addCertificate(der, place) }
+      guard let der = block.der else { fail(location, "not base64", .everybody); continue }
+      if isList { add(list: der, location) } else { addCertificate(der, location) }
     }
     if file.blocks.isEmpty && file.faults.isEmpty {
       fail(
@@ -74,29 +74,29 @@ extension TrustAnchors {
   }
 
   /// Adds DER that is meant to be a certificate, or the reason why it cannot be an anchor.
-  private func addCertificate(_ der: [UInt8], _ place: String) {
+  private func addCertificate(_ der: [UInt8], _ location: String) {
     guard isCertificate(der) else {
-      fail(place, "not a complete certificate, despite its label; copy it again, or correct the label", .everybody)
+      fail(location, "not a complete certificate, despite its label; copy it again, or correct the label", .everybody)
       return
     }
     switch add(certificate: der) {
     case .anchor: break
     case .leaf:
       fail(
-        place,
-        "not an authority's certificate: no node is accepted by it; put the authority's certificate in its place",
+        location,
+        "not an authority's certificate: no node is accepted by it; put the authority's certificate in its location",
         .nobody)
-    case .unusable: fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
+    case .unusable: fail(location, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
     }
   }
 
-  private func add(list der: [UInt8], _ place: String) {
+  private func add(list der: [UInt8], _ location: String) {
     switch RevocationList.read(der) {
     case .list(let list): lists.append(list)
     case .refused(let reason, let issuer):
-      fail(place, "an unusable revocation list: \(reason)", issuer.map { .issuer($0) } ?? .everybody)
+      fail(location, "an unusable revocation list: \(reason)", issuer.map { .issuer($0) } ?? .everybody)
     case .unreadable:
-      fail(place, "neither a complete certificate nor a complete CRL; copy it again, or remove it", .everybody)
+      fail(location, "neither a complete certificate nor a complete CRL; copy it again, or remove it", .everybody)
     }
   }
 

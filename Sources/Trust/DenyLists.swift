@@ -45,8 +45,8 @@ extension TrustKeeper {
     if store.state.denied.contains(node) { throw .isRevokedAlready }
     if store.state.denied.count >= Limits.deniedMax { throw .deniedFull }
     let before = store.state
-    let place = store.state.denied.firstIndex { node < $0 } ?? store.state.denied.count
-    store.state.denied.insert(node, at: place)
+    let index = store.state.denied.firstIndex { node < $0 } ?? store.state.denied.count
+    store.state.denied.insert(node, at: index)
     store.state.deniedSerial += 1
     store.state.deniedSeconds = UInt64(max(time.seconds, 0))
     store.state.pins.removeAll { $0.node == node }

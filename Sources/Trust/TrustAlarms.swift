@@ -55,23 +55,23 @@ public struct TrustAlarms {
   public var missedCount: UInt64 { pins.reduce(0) { $0 &+ $1.missedCount } }
 
   mutating func raise(_ pin: Pin, offered: NodeID, under name: [UInt8], at now: Instant) {
-    let place = place(of: pin)
-    if pins[place].settled.contains(offered) { return }
-    if let index = pins[place].alarms.firstIndex(where: { $0.offered == offered }) {
-      pins[place].alarms[index].count &+= 1
+    let pinIndex = index(of: pin)
+    if pins[pinIndex].settled.contains(offered) { return }
+    if let index = pins[pinIndex].alarms.firstIndex(where: { $0.offered == offered }) {
+      pins[pinIndex].alarms[index].count &+= 1
       return
     }
     let alarm = TrustAlarm(name: pin.name, pinned: pin.node, offered: offered, offeredName: name, count: 1)
-    let count = pins[place].alarms.count
+    let count = pins[pinIndex].alarms.count
     if count == 0 || count < TrustLimits.alarmsOfPinMax && sharedCount < TrustLimits.alarmsSharedMax {
-      pins[place].alarms.append(alarm)
+      pins[pinIndex].alarms.append(alarm)
     } else {
-      pins[place].alarms[count - 1] = alarm
-      pins[place].missedCount &+= 1
+      pins[pinIndex].alarms[count - 1] = alarm
+      pins[pinIndex].missedCount &+= 1
     }
-    let logsAt = pins[place].logsAt
+    let logsAt = pins[pinIndex].logsAt
     if let logsAt, now < logsAt { return }
-    pins[place].logsAt = now + TrustLimits.alarmLogInterval
+    pins[pinIndex].logsAt = now + TrustLimits.alarmLogInterval
     fresh.append((alarm, logsAt == nil))
   }
 
@@ -86,11 +86,11 @@ public struct TrustAlarms {
   /// raises an alarm again.
   @discardableResult mutating func remove(_ isMeant: (TrustAlarm) -> Bool) -> Int {
     var count = 0
-    for place in pins.indices {
-      let before = pins[place].alarms.count
-      pins[place].alarms.removeAll { isMeant($0) }
-      count += before - pins[place].alarms.count
-      if pins[place].alarms.isEmpty { pins[place].missedCount = 0 }
+    for pinIndex in pins.indices {
+      let before = pins[pinIndex].alarms.count
+      pins[pinIndex].alarms.removeAll { isMeant($0) }
+      count += before - pins[pinIndex].alarms.count
+      if pins[pinIndex].alarms.isEmpty { pins[pinIndex].missedCount = 0 }
     }
     return count
   }
@@ -98,9 +98,9 @@ public struct TrustAlarms {
   /// Removes the alarms for which `isMeant` returns true, and returns their number. The offered keys of these alarms
   /// raise no alarm until a restart.
   mutating func settle(_ isMeant: (TrustAlarm) -> Bool) -> Int {
-    for place in pins.indices {
-      let keys = pins[place].alarms.filter { isMeant($0) }.map { $0.offered }
-      pins[place].settled = Array((pins[place].settled + keys).suffix(TrustLimits.settledOfPinMax))
+    for pinIndex in pins.indices {
+      let keys = pins[pinIndex].alarms.filter { isMeant($0) }.map { $0.offered }
+      pins[pinIndex].settled = Array((pins[pinIndex].settled + keys).suffix(TrustLimits.settledOfPinMax))
     }
     return remove(isMeant)
   }
@@ -108,8 +108,8 @@ public struct TrustAlarms {
   /// Handles a peer that changed its name. Alarms under the former name are removed. The log interval of the pin
   /// continues, so changes of the name cause no extra log lines.
   mutating func rename(_ pin: Pin, to new: Pin) {
-    guard let place = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) else { return }
-    pins[place] = OfPin(pin: new, logsAt: pins[place].logsAt)
+    guard let pinIndex = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) else { return }
+    pins[pinIndex] = OfPin(pin: new, logsAt: pins[pinIndex].logsAt)
   }
 
   /// Removes the entry of a pin that no longer exists.
@@ -118,8 +118,8 @@ public struct TrustAlarms {
   /// The number of occupied shared slots: those of all alarms except the first of each pin.
   private var sharedCount: Int { pins.reduce(0) { $0 + max($1.alarms.count - 1, 0) } }
 
-  private mutating func place(of pin: Pin) -> Int {
-    if let place = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) { return place }
+  private mutating func index(of pin: Pin) -> Int {
+    if let index = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) { return index }
     pins.append(OfPin(pin: pin))
     return pins.count - 1
   }

@@ -78,8 +78,8 @@ public final class TrustAnchors {
     return .anchor
   }
 
-  func fail(_ place: String, _ text: String, _ scope: AnchorFault.Scope) {
-    faults.append(AnchorFault(text: "\(place): \(text)", scope: scope))
+  func fail(_ location: String, _ text: String, _ scope: AnchorFault.Scope) {
+    faults.append(AnchorFault(text: "\(location): \(text)", scope: scope))
   }
 
   /// Whether every certificate is refused because of a fault.

@@ -127,8 +127,8 @@ final class GroupClient: RadioActivity {
   }
 
   private func found(_ device: FoundDevice) {
-    guard let place = failedOwners.firstIndex(of: device.address) else { return join(device) }
-    if let lastResort, let other = failedOwners.firstIndex(of: lastResort.address), other < place { return }
+    guard let index = failedOwners.firstIndex(of: device.address) else { return join(device) }
+    if let lastResort, let other = failedOwners.firstIndex(of: lastResort.address), other < index { return }
     lastResort = device
   }
 

@@ -174,18 +174,18 @@ final class HostedNetwork: RadioActivity {
   private func started() {
     timer?.cancel()
     isThere = true
-    let place = "on \(interface), \(plan.frequency) MHz"
+    let location = "on \(interface), \(plan.frequency) MHz"
     switch plan.kind {
     case .accessPoint:
       radio.becameOwner(
         of: plan.ssid, passphrase: plan.passphrase, frequency: UInt32(plan.frequency), on: interface)
-      radio.report("no Wi-Fi Direct here: access point \(plan.ssid) \(place)")
+      radio.report("no Wi-Fi Direct here: access point \(plan.ssid) \(location)")
     case .mesh:
       radio.snapshot.state = .member
       radio.snapshot.ssid = plan.ssid
       radio.snapshot.frequency = UInt32(plan.frequency)
       radio.groupCame(interface)
-      radio.report("mesh “\(plan.ssid)” \(place)")
+      radio.report("mesh “\(plan.ssid)” \(location)")
     }
   }
 

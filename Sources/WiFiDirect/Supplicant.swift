@@ -36,20 +36,20 @@ final class Supplicant {
     clientDirectory = options.usedClientDirectory
     directory = parentDirectory(options.controlSocket)
     let device = p2pDeviceInterface(options.interface)
-    let places: [(path: String, interface: String)] = [
+    let candidates: [(path: String, interface: String)] = [
       (options.controlSocket, ""), ("\(directory)/\(device)", device),
       ("\(directory)/\(options.interface)", options.interface),
     ]
     var error = SystemError(code: ENOENT)
-    for place in places {
-      if access(place.path, F_OK) != 0 {
+    for candidate in candidates {
+      if access(candidate.path, F_OK) != 0 {
         if csystem_errno() != ENOENT { error = .last }
         continue
       }
       do {
-        let interface = place.interface
+        let interface = candidate.interface
         main = try SupplicantChannel(
-          loop, path: place.path, clientDirectory: clientDirectory,
+          loop, path: candidate.path, clientDirectory: clientDirectory,
           received: { message in
             var message = message
             if message.interface.utf8.isEmpty { message.interface = interface }

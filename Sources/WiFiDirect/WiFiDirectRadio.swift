@@ -328,11 +328,12 @@ public final class WiFiDirectRadio {
     delegate.bearerReport(source, text, isFault: false)
   }
 
-  /// Records that the group is up. `place`: the interface that has the group's IP address, if that is not `interface`.
-  func groupCame(_ interface: String, at place: String? = nil) {
+  /// Records that the group is up. `addressInterface`: the interface that has the group's IP address, if that is not
+  /// `interface`.
+  func groupCame(_ interface: String, at addressInterface: String? = nil) {
     recovery.handle(.works, loop.now)
     snapshot.groupInterface = interface
-    groupInterfaceChanged?(place ?? interface)
+    groupInterfaceChanged?(addressInterface ?? interface)
   }
 
   /// Records that the group is gone, and clears it from the snapshot.

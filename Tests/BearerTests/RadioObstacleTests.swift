@@ -7,10 +7,10 @@ import Testing
   private let radio = FileManager.default.temporaryDirectory.appending(path: "radio-\(UUID())")
 
   private func makeSwitch(_ name: String, soft: String, hard: String) throws {
-    let place = radio.appending(path: name)
-    try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-    try Data("\(soft)\n".utf8).write(to: place.appending(path: "soft"))
-    try Data("\(hard)\n".utf8).write(to: place.appending(path: "hard"))
+    let folder = radio.appending(path: name)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    try Data("\(soft)\n".utf8).write(to: folder.appending(path: "soft"))
+    try Data("\(hard)\n".utf8).write(to: folder.appending(path: "hard"))
   }
 
   @Test func `a software block and a hardware switch are distinguished`() throws {

@@ -61,12 +61,12 @@ final class DaemonStandIn: Sendable {
   }
 
   /// The next request of a type. Earlier requests of other types are skipped.
-  func asked(_ type: UInt8, _ place: SourceLocation = #_sourceLocation) async throws -> Asked {
-    try await askedNext([type], place)
+  func asked(_ type: UInt8, _ location: SourceLocation = #_sourceLocation) async throws -> Asked {
+    try await askedNext([type], location)
   }
 
   /// The next request of one of these types. Earlier requests of other types are skipped.
-  func askedNext(_ types: [UInt8], _ place: SourceLocation = #_sourceLocation) async throws -> Asked {
+  func askedNext(_ types: [UInt8], _ location: SourceLocation = #_sourceLocation) async throws -> Asked {
     for _ in 0..<500 {
       let found: Asked? = state.withLock { state in
         guard let index = state.asked[state.seen...].firstIndex(where: { types.contains($0.type) }) else { return nil }
@@ -76,12 +76,12 @@ final class DaemonStandIn: Sendable {
       if let found { return found }
       try await Task.sleep(for: .milliseconds(10))
     }
-    throw Missing(type: types[0], place: place)
+    throw Missing(type: types[0], location: location)
   }
 
   struct Missing: Error {
     let type: UInt8
-    let place: SourceLocation
+    let location: SourceLocation
   }
 
   /// The number of requests of a type so far.

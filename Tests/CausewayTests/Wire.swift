@@ -50,8 +50,8 @@ final class Wire: Sendable {
   private func carry(_ end: Int, _ asked: DaemonStandIn.Asked) {
     guard (13...18).contains(asked.type) else { return }
     let fields = asked.fields
-    func number(_ place: Int) -> UInt32 { fields[place..<place + 4].reduce(0) { $0 << 8 | UInt32($1) } }
-    func limit(_ place: Int) -> UInt64 { fields[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) } }
+    func number(_ offset: Int) -> UInt32 { fields[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
+    func limit(_ offset: Int) -> UInt64 { fields[offset..<offset + 8].reduce(0) { $0 << 8 | UInt64($1) } }
     /// The packets to send to each of the two applications.
     var told: [(end: Int, packet: [UInt8])] = []
     state.withLock { state in

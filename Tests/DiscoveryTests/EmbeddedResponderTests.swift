@@ -60,16 +60,18 @@ private func ipv4(_ address: UInt64, port: UInt16) -> RemoteAddress {
 extension Listener {
   func sees(_ address: RemoteAddress) -> Bool { present.contains { $0.address == address } }
   var seesLinkLocal: Bool {
-    present.contains { if case .ip(let place) = $0.address { place.isLinkLocal && place.scope != 0 } else { false } }
+    present.contains {
+      if case .ip(let endpoint) = $0.address { endpoint.isLinkLocal && endpoint.scope != 0 } else { false }
+    }
   }
 }
 
 @Suite(.serialized) struct EmbeddedResponderTests {
   @Test func `two boxes find each other over IPv4 and IPv6, and lose each other after a goodbye`() throws {
     let boxes = try Boxes()
-    let nearPlace = ipv4(0x0A4D_0001, port: 7001)
-    let farPlace = ipv4(0x0A4D_0002, port: 7002)
-    #expect(boxes.wait { boxes.nearListener.sees(farPlace) && boxes.farListener.sees(nearPlace) })
+    let nearEndpoint = ipv4(0x0A4D_0001, port: 7001)
+    let farEndpoint = ipv4(0x0A4D_0002, port: 7002)
+    #expect(boxes.wait { boxes.nearListener.sees(farEndpoint) && boxes.farListener.sees(nearEndpoint) })
     #expect(boxes.wait { boxes.nearListener.seesLinkLocal && boxes.farListener.seesLinkLocal })
     #expect(boxes.nearListener.present.allSatisfy { $0.hint == 2 && $0.bearer == .ethernet })
     #expect(boxes.near.source == .embedded)
@@ -120,11 +122,11 @@ extension Listener {
 
   @Test func `CNAME records do not reach libavahi-core`() throws {
     let boxes = try Boxes()
-    let farPlace = ipv4(0x0A4D_0002, port: 7002)
-    #expect(boxes.wait { boxes.nearListener.sees(farPlace) })
+    let farEndpoint = ipv4(0x0A4D_0002, port: 7002)
+    #expect(boxes.wait { boxes.nearListener.sees(farEndpoint) })
     boxes.namespaces.on(.far) { for _ in 0..<20 { sendMulticast(aliasPacket) } }
     #expect(boxes.wait { boxes.near.refusedPackets >= 20 })
-    #expect(boxes.nearListener.sees(farPlace))
+    #expect(boxes.nearListener.sees(farEndpoint))
     boxes.stop()
   }
 

@@ -31,7 +31,8 @@ private final class Publisher: PublishingResponder, ResponderOwner {
   func responderFailed(_ responder: any Responder) {}
   func responderFound(_ responder: any Responder, _ key: ServiceKey) {}
   func responderLost(_ responder: any Responder, _ key: ServiceKey) {}
-  func responderLookedUp(_ responder: any Responder, _ service: Service, _ place: IPEndpoint?, _ record: NodeRecord) {}
+  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
+  {}
   func responderRecovered(_ responder: any Responder, _ text: String) {}
 }
 

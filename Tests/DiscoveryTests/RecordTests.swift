@@ -89,27 +89,27 @@ struct RecordTests {
     #expect(tried == (2...9).map { "\(id) #\($0)" })
   }
 
-  private func place(_ text: String, port: UInt16 = 7777) -> IPEndpoint? {
+  private func parsed(_ text: String, port: UInt16 = 7777) -> IPEndpoint? {
     var address = AvahiAddress()
     #expect(avahi_address_parse(text, AvahiProtocol(AVAHI_PROTO_UNSPEC), &address) != nil)
     return endpoint(&address, port, on: 3)
   }
 
   @Test func `addresses become endpoints, link-local ones with their interface`() {
-    #expect(place("10.1.2.3") == IPEndpoint(high: 0, low: 0xFFFF_0A01_0203, port: 7777, scope: 0))
-    #expect(place("169.254.2.3") == IPEndpoint(high: 0, low: 0xFFFF_A9FE_0203, port: 7777, scope: 3))
-    #expect(place("fe80::1:2") == IPEndpoint(high: 0xFE80 << 48, low: 0x1_0002, port: 7777, scope: 3))
-    #expect(place("fd00::1") == IPEndpoint(high: 0xFD00 << 48, low: 1, port: 7777, scope: 0))
-    #expect(place("::1")?.isLoopback == true)
-    #expect(place("127.0.0.1")?.isLoopback == true)
+    #expect(parsed("10.1.2.3") == IPEndpoint(high: 0, low: 0xFFFF_0A01_0203, port: 7777, scope: 0))
+    #expect(parsed("169.254.2.3") == IPEndpoint(high: 0, low: 0xFFFF_A9FE_0203, port: 7777, scope: 3))
+    #expect(parsed("fe80::1:2") == IPEndpoint(high: 0xFE80 << 48, low: 0x1_0002, port: 7777, scope: 3))
+    #expect(parsed("fd00::1") == IPEndpoint(high: 0xFD00 << 48, low: 1, port: 7777, scope: 0))
+    #expect(parsed("::1")?.isLoopback == true)
+    #expect(parsed("127.0.0.1")?.isLoopback == true)
   }
 
   @Test(arguments: ["0.0.0.0", "0.1.2.3", "224.0.0.251", "255.255.255.255", "::", "ff02::fb"])
   func `addresses that cannot be dialled are refused`(text: String) {
-    #expect(place(text) == nil)
+    #expect(parsed(text) == nil)
   }
 
   @Test func `port 0 is refused`() {
-    #expect(place("10.1.2.3", port: 0) == nil)
+    #expect(parsed("10.1.2.3", port: 0) == nil)
   }
 }

@@ -98,8 +98,8 @@ private final class Stage {
   }
 
   func answer(_ service: Service, _ address: UInt64, port: UInt16 = 7777, hint: UInt64? = nil) {
-    let place = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: port, scope: 0)
-    discovery.responderLookedUp(responder, service, place, NodeRecord(hint: hint))
+    let endpoint = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: port, scope: 0)
+    discovery.responderLookedUp(responder, service, endpoint, NodeRecord(hint: hint))
   }
 }
 
@@ -108,8 +108,8 @@ struct ServiceTests {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(0xABCD)))
     stage.answer(service, 0x0A000001)
-    let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
-    #expect(stage.listener.present == [Candidate(bearer: .ethernet, address: .ip(place), hint: 0xABCD, domain: 2)])
+    let endpoint = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
+    #expect(stage.listener.present == [Candidate(bearer: .ethernet, address: .ip(endpoint), hint: 0xABCD, domain: 2)])
     stage.discovery.responderLost(stage.responder, service.key)
     #expect(stage.listener.present.isEmpty)
     #expect(stage.discovery.serviceCount == 0)
@@ -294,7 +294,7 @@ struct ServiceTests {
 
   @Test func `a key keeps one slot, however many names lead to it`() throws {
     let stage = try Stage()
-    let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
+    let endpoint = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
     for number in 0..<ServiceTable.servicesMax {
       var key = Stage.key(0)
       // Half of the service names contain the node's hint, and the other half do not.
@@ -302,10 +302,10 @@ struct ServiceTests {
       key.name = Array((number % 2 == 0 ? name : "name \(number)").utf8)
       stage.answer(try #require(stage.find(key)), 0x0A00_0001)
     }
-    stage.discovery.proved(.ip(place), hint: 7)
+    stage.discovery.proved(.ip(endpoint), hint: 7)
     #expect(stage.discovery.table.services.count { $0.isProven } == 1)
     for number in 0..<ServiceTable.servicesMax {
-      #expect(stage.find(Stage.key(5000 + number)) != nil, "a newcomer finds a place")
+      #expect(stage.find(Stage.key(5000 + number)) != nil, "a newcomer finds a slot")
     }
     #expect(stage.discovery.table.services.count { $0.isProven } == 1, "the real one stays")
     #expect(stage.listener.present.contains { $0.hint == 7 })
@@ -386,7 +386,7 @@ struct SpoofTests {
 }
 
 struct DialBudgetTests {
-  private func place(_ host: UInt64, port: UInt16 = 1) -> IPEndpoint {
+  private func endpoint(_ host: UInt64, port: UInt16 = 1) -> IPEndpoint {
     IPEndpoint(high: 0, low: 0xFFFF_0A00_0000 + host, port: port, scope: 0)
   }
   private let now = Instant.zero + .seconds(1000)
@@ -395,25 +395,25 @@ struct DialBudgetTests {
     var budget = DialBudget()
     var taken = 0
     for port in 1...100 as ClosedRange<UInt16> {
-      if budget.take(place(1, port: port), heardOn: 2, now: now) { taken += 1 }
+      if budget.take(endpoint(1, port: port), heardOn: 2, now: now) { taken += 1 }
     }
     #expect(taken == 8)
-    #expect(budget.take(place(1), heardOn: 2, now: now + .seconds(9)) == false)
-    #expect(budget.take(place(1), heardOn: 2, now: now + .seconds(10)) == true)
-    #expect(budget.take(place(1), heardOn: 2, now: now + .seconds(10)) == false)
-    #expect(budget.take(place(2), heardOn: 2, now: now) == true)
+    #expect(budget.take(endpoint(1), heardOn: 2, now: now + .seconds(9)) == false)
+    #expect(budget.take(endpoint(1), heardOn: 2, now: now + .seconds(10)) == true)
+    #expect(budget.take(endpoint(1), heardOn: 2, now: now + .seconds(10)) == false)
+    #expect(budget.take(endpoint(2), heardOn: 2, now: now) == true)
   }
 
   @Test func `an interface gets 256 dials at once and then one per second, independently of other interfaces`() {
     var budget = DialBudget()
     var taken = 0
-    for host in 0..<1000 as Range<UInt64> where budget.take(place(host), heardOn: 2, now: now) { taken += 1 }
+    for host in 0..<1000 as Range<UInt64> where budget.take(endpoint(host), heardOn: 2, now: now) { taken += 1 }
     #expect(taken == 256)
-    #expect(budget.take(place(5000), heardOn: 3, now: now) == true)
+    #expect(budget.take(endpoint(5000), heardOn: 3, now: now) == true)
     taken = 0
     for second in 1...60 as ClosedRange<UInt64> {
       for host in 0..<10 as Range<UInt64> {
-        if budget.take(place(second * 100 + host), heardOn: 2, now: now + .seconds(second)) { taken += 1 }
+        if budget.take(endpoint(second * 100 + host), heardOn: 2, now: now + .seconds(second)) { taken += 1 }
       }
     }
     #expect(taken == 60)

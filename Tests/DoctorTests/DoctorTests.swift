@@ -351,16 +351,16 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
 
   @Test func `a full disk is reported`() throws {
     // The directory is a tmpfs of one page, which one file fills.
-    let place = patient.root.path + "/run/causeway"
-    try #require(mount("none", place, "tmpfs", 0, "size=4096") == 0, "needs root")
-    defer { umount2(place, Int32(MNT_DETACH)) }
+    let path = patient.root.path + "/run/causeway"
+    try #require(mount("none", path, "tmpfs", 0, "size=4096") == 0, "needs root")
+    defer { umount2(path, Int32(MNT_DETACH)) }
     try expect("wrong runtime: /run/causeway: the disk is full")
   }
 
   @Test func `a read-only disk is reported`() throws {
-    let place = patient.root.path + "/var/lib/causeway"
-    try #require(mount("none", place, "tmpfs", UInt(MS_RDONLY), nil) == 0, "needs root")
-    defer { umount2(place, Int32(MNT_DETACH)) }
+    let path = patient.root.path + "/var/lib/causeway"
+    try #require(mount("none", path, "tmpfs", UInt(MS_RDONLY), nil) == 0, "needs root")
+    defer { umount2(path, Int32(MNT_DETACH)) }
     try expect("wrong state: /var/lib/causeway is on a read-only file system: changes of keys and trust are lost")
   }
 }

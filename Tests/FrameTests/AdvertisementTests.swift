@@ -138,8 +138,8 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameError? {
 }
 
 @Test func `reserved bytes of a topology must be zero`() {
-  for place in [2, 3, 4 + 21, 4 + 22, 4 + 23, 28 + 23] {
-    #expect(decodeTopology(topologyBytes.with { $0[place] = 1 }) == .malformed, "byte \(place)")
+  for offset in [2, 3, 4 + 21, 4 + 22, 4 + 23, 28 + 23] {
+    #expect(decodeTopology(topologyBytes.with { $0[offset] = 1 }) == .malformed, "byte \(offset)")
   }
 }
 

@@ -165,11 +165,11 @@ struct NodeIdentityTests {
     _ = try load()
     let file = String(decoding: try #require(scratch.bytes("node.key")), as: UTF8.self)
     let lines = file.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    let place = try #require(lines.firstIndex(of: "-----BEGIN CERTIFICATE-----"))
+    let index = try #require(lines.firstIndex(of: "-----BEGIN CERTIFICATE-----"))
     try scratch.write("node.key", lines.map { $0.contains("BEGIN CERTIFICATE") ? begin : $0 }.joined(separator: "\n"))
     var found = ""
     if case .unusableCertificate(_, let reason) = refusal() { found = reason }
-    #expect(found.hasPrefix("line \(place + 1): ") || found.hasSuffix(reason), "\(found)")
+    #expect(found.hasPrefix("line \(index + 1): ") || found.hasSuffix(reason), "\(found)")
   }
 
   @Test func `a damaged key is replaced by the previous one, and the fallback is reported`() throws {

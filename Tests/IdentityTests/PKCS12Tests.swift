@@ -213,8 +213,8 @@ struct PKCS12Tests {
       try scratch.openssl("pkcs8 -topk8 -in node.pem.key -outform DER -out locked.der -passout pass:secret \(options)")
       var der = try #require(scratch.bytes("locked.der"))
       let rounds: [UInt8] = [0x02, 0x03, 0x0F, 0x42, 0x3F]
-      let place = try #require(der.indices.first { der[$0...].starts(with: rounds) })
-      der[place + 2] = 0x7F
+      let offset = try #require(der.indices.first { der[$0...].starts(with: rounds) })
+      der[offset + 2] = 0x7F
       try scratch.write("locked.der", der)
       try scratch.openssl(
         "base64 -in locked.der -out body && (echo -----BEGIN ENCRYPTED PRIVATE KEY-----; cat body; "

@@ -34,10 +34,10 @@ private let three = [
 
 @Test func `a stream split anywhere yields the same frames`() throws {
   let stream = three.flatMap { $0 }
-  for place in 0...stream.count {
+  for offset in 0...stream.count {
     try withInbox { inbox in
-      let found = try cut([[UInt8](stream[..<place]), [UInt8](stream[place...])], with: &inbox)
-      #expect(found == three, "cut at \(place)")
+      let found = try cut([[UInt8](stream[..<offset]), [UInt8](stream[offset...])], with: &inbox)
+      #expect(found == three, "cut at \(offset)")
     }
   }
 }

@@ -307,8 +307,8 @@ func `a flow holds at most the bytes that its priority allows`(priority: FramePr
   for round in 0..<210 {
     for queue in queues {
       _ = queue.pop(Limits.frameBytesMax)
-      for place in all.indices {
-        let ingress = all[(place + round) % all.count]
+      for index in all.indices {
+        let ingress = all[(index + round) % all.count]
         _ = queue.append(payload, .bulk, source: UInt64(ingress), from: ingress)
       }
     }

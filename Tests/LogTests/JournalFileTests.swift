@@ -152,7 +152,7 @@ import Text
 
   @Test func `a text from other nodes that spans several records is shown completely`() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    // The filler moves the place where the text is split into records: inside a character, or between two characters.
+    // The filler moves the split of the text into records: inside a character, or between two characters.
     for filler in 0..<4 {
       let text = String(repeating: "-", count: filler) + String(repeating: "ö\u{202E}", count: 12)
       file.journal.report(.notice, at: .zero, "link", text)

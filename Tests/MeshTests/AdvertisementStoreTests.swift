@@ -4,7 +4,7 @@ import Testing
 
 @testable import Mesh
 
-/// A store, and the bytes that each place in the store should have.
+/// A store, and the bytes that the store should have at each index.
 private final class Shelf {
   private let memory = Borrowed(AdvertisementStore.byteCount)
   var store: AdvertisementStore
@@ -15,21 +15,21 @@ private final class Shelf {
     store = AdvertisementStore(in: &arena)
   }
 
-  func put(_ place: Int, _ count: Int, _ byte: UInt8) {
+  func put(_ index: Int, _ count: Int, _ byte: UInt8) {
     let bytes = [UInt8](repeating: byte, count: count)
-    store.replace(place, by: bytes.span.bytes)
-    expected[place] = bytes
+    store.replace(index, by: bytes.span.bytes)
+    expected[index] = bytes
   }
 
-  func drop(_ place: Int) {
-    store.remove(place)
-    expected[place] = nil
+  func drop(_ index: Int) {
+    store.remove(index)
+    expected[index] = nil
   }
 
-  /// Whether every place has the bytes that were last put there, and the store has no other bytes.
+  /// Whether each index has the bytes that were last put there, and the store has no other bytes.
   var isWhole: Bool {
-    for place in 0..<AdvertisementStore.places {
-      if store[place].map({ [UInt8]($0) }) != expected[place] { return false }
+    for index in 0..<AdvertisementStore.capacity {
+      if store[index].map({ [UInt8]($0) }) != expected[index] { return false }
     }
     return store.end == expected.values.reduce(0) { $0 + $1.count }
   }
@@ -54,7 +54,7 @@ private final class Shelf {
 
 @Test func `an advertisement of another length leaves no gap`() {
   let shelf = Shelf()
-  for place in 0..<4 { shelf.put(place, 100 + place, UInt8(place)) }
+  for index in 0..<4 { shelf.put(index, 100 + index, UInt8(index)) }
   shelf.put(0, 50, 9)
   #expect(shelf.isWhole)
   shelf.put(2, 2048, 8)
@@ -63,9 +63,9 @@ private final class Shelf {
 
 @Test func `a removed advertisement leaves no gap`() {
   let shelf = Shelf()
-  for place in 0..<4 { shelf.put(place, 100 + place, UInt8(place)) }
-  for place in [2, 2, 0, 3, 1] {
-    shelf.drop(place)
+  for index in 0..<4 { shelf.put(index, 100 + index, UInt8(index)) }
+  for index in [2, 2, 0, 3, 1] {
+    shelf.drop(index)
     #expect(shelf.isWhole)
   }
   #expect(shelf.store.end == 0)
@@ -73,8 +73,8 @@ private final class Shelf {
 
 @Test func `the store has room for the longest advertisement in every slot`() {
   let shelf = Shelf()
-  for place in 0..<AdvertisementStore.places { shelf.put(place, 100, UInt8(truncatingIfNeeded: place)) }
-  for place in 0..<AdvertisementStore.places { shelf.put(place, 2048, UInt8(truncatingIfNeeded: place &+ 1)) }
+  for index in 0..<AdvertisementStore.capacity { shelf.put(index, 100, UInt8(truncatingIfNeeded: index)) }
+  for index in 0..<AdvertisementStore.capacity { shelf.put(index, 2048, UInt8(truncatingIfNeeded: index &+ 1)) }
   #expect(shelf.isWhole)
 }
 
@@ -82,11 +82,11 @@ private final class Shelf {
   let shelf = Shelf()
   var random = SeededRandom(seed: 7)
   for _ in 0..<2_000 {
-    let place = Int(random.next() % 40)
+    let index = Int(random.next() % 40)
     if random.next() % 4 == 0 {
-      shelf.drop(place)
+      shelf.drop(index)
     } else {
-      shelf.put(place, 1 + Int(random.next() % 2048), UInt8(truncatingIfNeeded: random.next()))
+      shelf.put(index, 1 + Int(random.next() % 2048), UInt8(truncatingIfNeeded: random.next()))
     }
   }
   #expect(shelf.isWhole)

@@ -101,8 +101,8 @@ private final class Top {
   func order() -> [String] {
     (0..<3).map { "peer\($0)" }.sorted { one, other in
       let lines = text(top.page())
-      let places = [one, other].map { name in lines.firstIndex { $0.contains(name + " ") } ?? 0 }
-      return places[0] < places[1]
+      let numbers = [one, other].map { name in lines.firstIndex { $0.contains(name + " ") } ?? 0 }
+      return numbers[0] < numbers[1]
     }
   }
   #expect(order() == ["peer2", "peer1", "peer0"], "by traffic")

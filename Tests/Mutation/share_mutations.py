@@ -14,7 +14,7 @@ ROWS = [
     Row("one user takes all connections", CLIENTS, "guard mayTake(1, of: LocalLimits.clients, user, isOperator, counting: { _ in 1 }),",
         "guard true,", "LocalAPITests"),
     Row("a client may stay connected without a hello",
-        CLIENTS, "      if client.helloDeadline <= now { return place }\n", "", "LocalAPITests"),
+        CLIENTS, "      if client.helloDeadline <= now { return index }\n", "", "LocalAPITests"),
     Row("one user's unread unreliable messages take all room", CLIENTS, "return message.heldBytes <= userMay && session", "return session",
         "LocalAPITests"),
     Row("one user takes all services", REQUESTS, "    if known == nil { try share(.services, client) }\n", "", "LocalAPITests"),

@@ -43,8 +43,8 @@ import Testing
   }
   let types = try [1, 2, 3].map { try #require(bench.node.peer(bench.id($0))).serviceType }
   #expect(types == [[UInt8]("chat".utf8), [UInt8]("chat".utf8), [UInt8]("drop".utf8)])
-  let places = types.map { type in type.withUnsafeBytes { $0.baseAddress } }
-  #expect(places[0] == places[1] && places[1] != places[2])
+  let addresses = types.map { type in type.withUnsafeBytes { $0.baseAddress } }
+  #expect(addresses[0] == addresses[1] && addresses[1] != addresses[2])
 }
 
 @Test func `a peer without a route is lost once, after the grace period`() {

@@ -121,9 +121,9 @@ private extension Bench {
 /// Opens links to `keys` keys from one address, one every five seconds. The default number is greater than the number
 /// of link slots.
 private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
-  for place in number..<number + keys {
-    _ = bench.comes(place, from: attacker)
-    bench.settle(place)
+  for person in number..<number + keys {
+    _ = bench.comes(person, from: attacker)
+    bench.settle(person)
     bench.now = bench.now + .seconds(5)
     // A ping on every link keeps all links alive.
     for number in number..<number + keys {

@@ -92,11 +92,11 @@ private func expectRefused(
 
 @Test func `an advertisement with any byte changed is refused`() {
   // Each round changes one byte of the sequence number, the key, a cost, or the signature.
-  for place in [48 + 19, 48 + 50, 48 + 85 + 4 + 17, -1] {
+  for offset in [48 + 19, 48 + 50, 48 + 85 + 4 + 17, -1] {
     let bench = Bench()
     let slot = bench.neighbour(1)
     let good = bench.topology(1, [20])
-    expectRefused(.wrongSignature, bench, slot, good.with { $0[place < 0 ? good.count - 1 : place] ^= 0x40 })
+    expectRefused(.wrongSignature, bench, slot, good.with { $0[offset < 0 ? good.count - 1 : offset] ^= 0x40 })
     #expect(bench.node.counters.advertisementsAccepted == 0)
   }
 }

@@ -52,8 +52,8 @@ extension FairShare {
 private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, from start: Instant) -> [Int] {
   var taken = [Int](repeating: 0, count: greedy.count)
   for millisecond in 0..<seconds * 1000 {
-    for place in greedy.indices where rate.take(by: greedy[place], now: start + .milliseconds(millisecond)) {
-      taken[place] += 1
+    for index in greedy.indices where rate.take(by: greedy[index], now: start + .milliseconds(millisecond)) {
+      taken[index] += 1
     }
   }
   return taken

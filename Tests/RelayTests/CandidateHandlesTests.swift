@@ -14,8 +14,8 @@ struct CandidateHandlesTests {
   private func candidate(_ host: UInt32, port: UInt16 = 41_820, _ bearer: BearerKind = .ethernet, hint: UInt64 = 0)
     -> Candidate
   {
-    let place = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | UInt64(host), port: port, scope: 0)
-    return Candidate(bearer: bearer, address: .ip(place), hint: hint)
+    let endpoint = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | UInt64(host), port: port, scope: 0)
+    return Candidate(bearer: bearer, address: .ip(endpoint), hint: hint)
   }
 
   @Test mutating func `an endpoint keeps its handle and its latest hint`() {

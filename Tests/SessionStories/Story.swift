@@ -284,11 +284,11 @@ public final class Story {
         hall.stations[station].sessions.table(of: handle).map { (hall.stations[station].address, $0) }
       }, mayMeet: { _, _ in true })
     if companies.count != present.count { return fail("a session disappeared without an end") }
-    for (place, (number, handle)) in present.enumerated() {
+    for (index, (number, handle)) in present.enumerated() {
       let sessions = hall.stations[number].sessions
       guard let table = sessions.table(of: handle) else { return }
       // The view of each member must contain all members of the session and no other station.
-      let all = present.indices.filter { companies[$0] == companies[place] }.map { present[$0] }
+      let all = present.indices.filter { companies[$0] == companies[index] }.map { present[$0] }
       let view = hall.view(number, handle).filter { $0 != liar }
       if view != all.map({ $0.station }).sorted() {
         return fail("station \(number) lists \(view) in a session of \(all.map { $0.station })")

@@ -5,20 +5,22 @@ import TestSupport
 
 /// The streams of a scenario. `StreamWitness` checks their rules.
 extension Story {
-  func place(_ station: Hall.Station) -> StreamWitness.Place { StreamWitness.Place(station.number, station.epoch) }
+  func incarnation(_ station: Hall.Station) -> StreamWitness.Incarnation {
+    StreamWitness.Incarnation(station.number, station.epoch)
+  }
 
   /// Lets an application open a stream to a member. Also lets applications that read late read a part of their streams.
   func stream(_ station: Hall.Station) {
     guard station.isUp, let session = open[station.number]?.first else { return }
     if random.chance(perThousand: 500) {
-      witness.readLate(place(station), station.sessions, &random, now: hall.now)
+      witness.readLate(incarnation(station), station.sessions, &random, now: hall.now)
     }
     let members = station.sessions.members(of: session).filter { $0.state == .connected }
     guard !members.isEmpty else { return }
     let to = members[Int(random.below(UInt64(members.count)))].address
     let total = Int(random.below(random.chance(perThousand: 500) ? 40_000 : 400_000))
     let flow = witness.open(
-      place(station), station.sessions, session, to: to, total: total, closes: !random.chance(perThousand: 100),
+      incarnation(station), station.sessions, session, to: to, total: total, closes: !random.chance(perThousand: 100),
       now: hall.now)
     if let flow, random.chance(perThousand: 50) { try? station.sessions.resetStream(flow.handle, now: hall.now) }
   }
@@ -28,7 +30,7 @@ extension Story {
     if case .opened(_, let from, _, _) = event { sender = hall.number(of: from.node) }
     // Streams from the malicious member, and events at that member, are not checked.
     if sender == liar || station.number == liar { sender = nil }
-    witness.receive(place(station), station.sessions, handle, event, from: sender, &random, now: hall.now)
+    witness.receive(incarnation(station), station.sessions, handle, event, from: sender, &random, now: hall.now)
     witness.wrong.map { fail($0) }
   }
 
@@ -42,9 +44,9 @@ extension Story {
       }
       guard let to = others.last?.address,
         witness.open(
-          place(station), station.sessions, session, to: to, total: 400_000, .stops, now: hall.now) != nil,
+          incarnation(station), station.sessions, session, to: to, total: 400_000, .stops, now: hall.now) != nil,
         let race = witness.open(
-          place(station), station.sessions, session, to: to, total: 60_000, .reads, now: hall.now)
+          incarnation(station), station.sessions, session, to: to, total: 60_000, .reads, now: hall.now)
       else { continue }
       races.append(race)
     }
@@ -53,8 +55,9 @@ extension Story {
 
   func checkStreams() {
     for race in races { witness.checkRace(race) }
-    witness.check { place in
-      place.node != liar && hall.stations[place.node].isUp && hall.stations[place.node].epoch == place.life
+    witness.check { incarnation in
+      incarnation.node != liar && hall.stations[incarnation.node].isUp
+        && hall.stations[incarnation.node].epoch == incarnation.life
     }
     witness.wrong.map { fail($0) }
   }

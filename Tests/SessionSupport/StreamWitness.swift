@@ -8,7 +8,7 @@ import Session
 /// - A reader that does not read delays no other stream.
 public final class StreamWitness {
   /// An incarnation of a node, from a start to the next restart.
-  public struct Place: Hashable, Sendable {
+  public struct Incarnation: Hashable, Sendable {
     public var node: Int
     public var life: UInt64
 
@@ -31,7 +31,7 @@ public final class StreamWitness {
   /// The state of one stream at both ends.
   public final class Flow {
     let number: Int
-    let writer: Place
+    let writer: Incarnation
     /// The number of bytes that the writer will write. Nil if the writer is malicious: then only the amount of data is
     /// checked.
     let total: Int?
@@ -41,13 +41,13 @@ public final class StreamWitness {
     var isFinished = false
     public fileprivate(set) var writerEnd: StreamEnd?
     var manner: Manner?
-    var reader: (place: Place, handle: StreamHandle)?
+    var reader: (incarnation: Incarnation, handle: StreamHandle)?
     public fileprivate(set) var heard = 0
     var taken = 0
     var isAllHeard = false
     public fileprivate(set) var readerEnd: StreamEnd?
 
-    init(_ number: Int, _ writer: Place, _ handle: StreamHandle, total: Int?, closes: Bool, _ manner: Manner?) {
+    init(_ number: Int, _ writer: Incarnation, _ handle: StreamHandle, total: Int?, closes: Bool, _ manner: Manner?) {
       self.number = number
       self.writer = writer
       self.handle = handle
@@ -63,8 +63,8 @@ public final class StreamWitness {
   /// `SessionLimits.streamWindowSure` of each.
   private let pool: Int
   private var flows: [Flow] = []
-  private var byWriter: [Place: [StreamHandle: Flow]] = [:]
-  private var byReader: [Place: [StreamHandle: Flow]] = [:]
+  private var byWriter: [Incarnation: [StreamHandle: Flow]] = [:]
+  private var byReader: [Incarnation: [StreamHandle: Flow]] = [:]
   /// The first violation of a rule, or nil.
   public private(set) var wrong: String?
   public private(set) var bytes = 0
@@ -80,15 +80,16 @@ public final class StreamWitness {
   /// Opens a stream and writes as many bytes as are accepted. Returns nil if the stream is refused. Without `manner`,
   /// the reader chooses at random how to treat the stream.
   public func open(
-    _ place: Place, _ sessions: Sessions, _ session: SessionHandle, to: MemberAddress, total: Int, closes: Bool = true,
+    _ incarnation: Incarnation, _ sessions: Sessions, _ session: SessionHandle, to: MemberAddress, total: Int,
+    closes: Bool = true,
     _ manner: Manner? = nil, now: Instant
   ) -> Flow? {
     guard
       let handle = try? sessions.openStream(Array("\(flows.count)".utf8), in: session, to: to, now: now)
     else { return nil }
-    let flow = Flow(flows.count, place, handle, total: total, closes: closes, manner)
+    let flow = Flow(flows.count, incarnation, handle, total: total, closes: closes, manner)
     flows.append(flow)
-    byWriter[place, default: [:]][handle] = flow
+    byWriter[incarnation, default: [:]][handle] = flow
     write(flow, sessions, now)
     return flow
   }
@@ -106,9 +107,10 @@ public final class StreamWitness {
     try? sessions.finishStream(flow.handle, now: now)
   }
 
-  /// Lets the late readers at `place` read a part of their available bytes.
-  public func readLate(_ place: Place, _ sessions: Sessions, _ random: inout SeededRandom, now: Instant) {
-    for flow in flows where flow.reader?.place == place && flow.manner == .readsLate && flow.readerEnd == nil {
+  /// Lets the late readers of `incarnation` read a part of their available bytes.
+  public func readLate(_ incarnation: Incarnation, _ sessions: Sessions, _ random: inout SeededRandom, now: Instant) {
+    for flow in flows
+    where flow.reader?.incarnation == incarnation && flow.manner == .readsLate && flow.readerEnd == nil {
       if flow.taken < flow.heard {
         take(flow, 1 + Int(random.below(UInt64(flow.heard - flow.taken))), sessions, now)
       }
@@ -122,39 +124,39 @@ public final class StreamWitness {
 
   // MARK: Events for applications
 
-  /// Handles a stream event of the application at `place`. `sender` is the number of the node that opened the stream,
-  /// or nil for a malicious node.
+  /// Handles a stream event of the application of `incarnation`. `sender` is the number of the node that opened the
+  /// stream, or nil for a malicious node.
   public func receive(
-    _ place: Place, _ sessions: Sessions, _ handle: StreamHandle, _ event: StreamEvent, from sender: Int?,
+    _ incarnation: Incarnation, _ sessions: Sessions, _ handle: StreamHandle, _ event: StreamEvent, from sender: Int?,
     _ random: inout SeededRandom, now: Instant
   ) {
     if case .opened(_, _, let name, _) = event {
-      isAsked(place, sessions, handle, name, sender, &random, now)
-    } else if let flow = byWriter[place]?[handle] {
+      isAsked(incarnation, sessions, handle, name, sender, &random, now)
+    } else if let flow = byWriter[incarnation]?[handle] {
       writerHears(flow, sessions, event, now)
-    } else if let flow = byReader[place]?[handle] {
+    } else if let flow = byReader[incarnation]?[handle] {
       readerHears(flow, sessions, event, now)
     } else {
-      fail("node \(place.node) receives an event of an unknown stream: \(event)")
+      fail("node \(incarnation.node) receives an event of an unknown stream: \(event)")
     }
   }
 
   private func isAsked(
-    _ place: Place, _ sessions: Sessions, _ handle: StreamHandle, _ name: [UInt8], _ sender: Int?,
+    _ incarnation: Incarnation, _ sessions: Sessions, _ handle: StreamHandle, _ name: [UInt8], _ sender: Int?,
     _ random: inout SeededRandom, _ now: Instant
   ) {
     let flow: Flow
     if let sender {
       guard let number = Int(String(decoding: name, as: UTF8.self)), flows.indices.contains(number),
         flows[number].writer.node == sender, flows[number].reader == nil
-      else { return fail("node \(place.node) is offered a stream that no node opened") }
+      else { return fail("node \(incarnation.node) is offered a stream that no node opened") }
       flow = flows[number]
     } else {
-      flow = Flow(flows.count, Place(-1, 0), StreamHandle(number: 0), total: nil, closes: false, nil)
+      flow = Flow(flows.count, Incarnation(-1, 0), StreamHandle(number: 0), total: nil, closes: false, nil)
       flows.append(flow)
     }
-    flow.reader = (place, handle)
-    byReader[place, default: [:]][handle] = flow
+    flow.reader = (incarnation, handle)
+    byReader[incarnation, default: [:]][handle] = flow
     let manner = flow.manner ?? (random.chance(perThousand: 400) ? .reads : Manner.allCases[Int(random.below(5))])
     flow.manner = manner
     switch manner {
@@ -209,24 +211,24 @@ public final class StreamWitness {
 
   /// Checks that the reader's node holds no more bytes than it granted, for this stream and for all its streams.
   private func checkHeld(_ flow: Flow) {
-    guard let place = flow.reader?.place else { return }
+    guard let incarnation = flow.reader?.incarnation else { return }
     if flow.heard - flow.taken > SessionLimits.streamWindow {
-      fail("node \(place.node) holds too many bytes of a stream")
+      fail("node \(incarnation.node) holds too many bytes of a stream")
     }
     var pooled = 0
-    for flow in (byReader[place] ?? [:]).values where flow.readerEnd == nil {
+    for flow in (byReader[incarnation] ?? [:]).values where flow.readerEnd == nil {
       pooled += max(0, flow.heard - flow.taken - Int(SessionLimits.streamWindowSure))
     }
-    if pooled > pool { fail("node \(place.node) holds \(pooled) bytes of its streams' pool") }
+    if pooled > pool { fail("node \(incarnation.node) holds \(pooled) bytes of its streams' pool") }
   }
 
   // MARK: The end
 
   /// Checks which streams must have ended, once no message is on its way. `isPresent` returns whether that incarnation
   /// of a node still runs.
-  public func check(isPresent: (Place) -> Bool) {
+  public func check(isPresent: (Incarnation) -> Bool) {
     for flow in flows where flow.total != nil && isPresent(flow.writer) {
-      let isReaderPresent = flow.reader.map { isPresent($0.place) } ?? false
+      let isReaderPresent = flow.reader.map { isPresent($0.incarnation) } ?? false
       if flow.writerEnd == .finished && flow.reader != nil && !(flow.isAllHeard && flow.taken == flow.heard) {
         fail("stream \(flow.number) is finished only for its writer")
       }

@@ -93,7 +93,7 @@
           mbedtls_entropy_add_source(
             context,
             { _, output, byteCount, written in
-              for place in 0..<byteCount { output?[place] = UInt8(truncatingIfNeeded: SeededEntropy.random.next()) }
+              for index in 0..<byteCount { output?[index] = UInt8(truncatingIfNeeded: SeededEntropy.random.next()) }
               written?.pointee = byteCount
               return 0
             }, nil, 32, MBEDTLS_ENTROPY_SOURCE_STRONG)

@@ -6,17 +6,17 @@ struct FrameObserver {
   /// Whether the tables of nodes are full. A node with a full table evicts advertisements, and forwards an evicted
   /// advertisement that arrives again.
   var tablesAreFull = false
-  private struct Place: Hashable {
+  private struct Incarnation: Hashable {
     var machine: Int
     var life: Int
   }
   private struct Name: Hashable {
-    var place: Place
+    var incarnation: Incarnation
     var source: NodeID
     var identifier: UInt64
   }
   private struct News: Hashable {
-    var sender: Place
+    var sender: Incarnation
     var receiver: NodeID
     var source: NodeID
     var kind: UInt8
@@ -24,12 +24,12 @@ struct FrameObserver {
     var sequence: UInt64
   }
   private struct Pair: Hashable {
-    var sender: Place
+    var sender: Incarnation
     var receiver: NodeID
   }
 
   /// The number of frames that each node has forwarded, in total (`forwardCounts`) and for each frame (`forwarded`).
-  private var forwardCounts: [Place: Int] = [:]
+  private var forwardCounts: [Incarnation: Int] = [:]
   private var forwarded: [Name: Int] = [:]
   /// For each frame and each receiving node: the number of copies received, and the highest remaining hop count among
   /// them.
@@ -63,12 +63,12 @@ struct FrameObserver {
   ) -> String? {
     frameCount += 1
     if header.knownType == .sealed { sealedCount += 1 }
-    let place = Place(machine: sender, life: life)
+    let incarnation = Incarnation(machine: sender, life: life)
     // A stream that carried only a hello is counted, too. While a stream with only a hello was up, the node had to send
     // its new advertisements over the stream.
-    streams[Pair(sender: place, receiver: receiver), default: []].insert(stream)
-    if header.isRouted { return routed(header, payload, place, id) }
-    if header.knownType == .advertisement { return advertisement(header, payload, place, id, receiver, now) }
+    streams[Pair(sender: incarnation, receiver: receiver), default: []].insert(stream)
+    if header.isRouted { return routed(header, payload, incarnation, id) }
+    if header.knownType == .advertisement { return advertisement(header, payload, incarnation, id, receiver, now) }
     if header.knownType == .denyList { return nil }
     if header.knownType == .request { requests[[receiver, id], default: 0] += 1 }
     return header.source == id ? nil : "sends a link-local frame in another node's name"
@@ -78,23 +78,25 @@ struct FrameObserver {
   mutating func heard(_ header: FrameHeader, by receiver: Int, life: Int) {
     guard header.isRouted else { return }
     let name = Name(
-      place: Place(machine: receiver, life: life), source: header.source, identifier: header.identifier)
+      incarnation: Incarnation(machine: receiver, life: life), source: header.source, identifier: header.identifier)
     let known = copies[name, default: (0, 0)]
     copies[name] = (known.count + 1, max(header.ttl, known.hops))
   }
 
   /// The number of frames that a machine has forwarded in one incarnation.
   func forwardCount(of machine: Int, life: Int) -> Int {
-    forwardCounts[Place(machine: machine, life: life), default: 0]
+    forwardCounts[Incarnation(machine: machine, life: life), default: 0]
   }
 
-  private mutating func routed(_ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID) -> String? {
+  private mutating func routed(_ header: FrameHeader, _ payload: RawSpan, _ incarnation: Incarnation, _ id: NodeID)
+    -> String?
+  {
     if header.source == id {
       return header.ttl == Limits.hopsMax
         ? windows.sent(header, payload) : "sends its own frame with a reduced hop limit"
     }
-    let name = Name(place: place, source: header.source, identifier: header.identifier)
-    forwardCounts[place, default: 0] += 1
+    let name = Name(incarnation: incarnation, source: header.source, identifier: header.identifier)
+    forwardCounts[incarnation, default: 0] += 1
     forwarded[name, default: 0] += 1
     guard let known = copies[name] else { return "forwards a frame that it never received" }
     if forwarded[name, default: 0] > known.count { return "forwards a frame more often than it received it" }
@@ -104,13 +106,14 @@ struct FrameObserver {
   }
 
   private mutating func advertisement(
-    _ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID, _ receiver: NodeID, _ now: Instant
+    _ header: FrameHeader, _ payload: RawSpan, _ incarnation: Incarnation, _ id: NodeID, _ receiver: NodeID,
+    _ now: Instant
   ) -> String? {
     guard let view = try? AdvertisementView(payload) else { return "sends an invalid advertisement" }
-    if header.source == id { remember(view, place) }
-    let pair = Pair(sender: place, receiver: receiver)
+    if header.source == id { remember(view, incarnation) }
+    let pair = Pair(sender: incarnation, receiver: receiver)
     let news = News(
-      sender: place, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
+      sender: incarnation, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
       sequence: view.sequence)
     var known = told[news, default: (0, .max, .zero)]
     // After its expiry no node knows the advertisement, so it may be sent once more.
@@ -127,14 +130,16 @@ struct FrameObserver {
     return header.identifier < lifetime ? nil : "sends an expired advertisement"
   }
 
-  private mutating func remember(_ view: borrowing AdvertisementView, _ place: Place) {
+  private mutating func remember(_ view: borrowing AdvertisementView, _ incarnation: Incarnation) {
     guard view.kind == .topology, let body = try? TopologyView(view.body) else { return }
-    if let known = topologies[place.machine], (known.life, known.sequence) >= (place.life, view.sequence) { return }
+    if let known = topologies[incarnation.machine], (known.life, known.sequence) >= (incarnation.life, view.sequence) {
+      return
+    }
     var topology = Topology(
-      life: place.life, sequence: view.sequence, relays: body.flags.relays, neighbours: [])
+      life: incarnation.life, sequence: view.sequence, relays: body.flags.relays, neighbours: [])
     for index in 0..<body.count {
       if let neighbour = try? body.entry(index) { topology.neighbours.append(neighbour) }
     }
-    topologies[place.machine] = topology
+    topologies[incarnation.machine] = topology
   }
 }

@@ -155,8 +155,8 @@ extension Simulation {
         && expected.allSatisfy { machines[$0].found.contains(newcomer) } && isServed(newcomer, beside: lie)
     }
     let ways = referenceByStatements(of: machines.indices)
-    for (place, home) in homes.enumerated() {
-      for other in before[place].subtracting(machines[home].found).sorted() {
+    for (index, home) in homes.enumerated() {
+      for other in before[index].subtracting(machines[home].found).sorted() {
         // Without the closed links of the hostile relay, the way may have more hops than a frame can travel.
         if let hops = ways.hops(from: home, to: other), hops > Int(Limits.hopsMax) { continue }
         if mayEvict(other, from: home, by: ways, lie, liar) { continue }

@@ -69,10 +69,10 @@ public struct LoopGain: Sendable {
       while simulation.now < end, simulation.violation == nil {
         for sender in senders { simulation.fill(sender, plan.relays.count - 1 - sender) }
         simulation.run(until: simulation.now + .milliseconds(200))
-        for (place, ends) in directions.enumerated() {
+        for (index, ends) in directions.enumerated() {
           guard let cost = simulation.cost(from: ends.0, to: ends.1) else { continue }
-          if costs[place] != 0, costs[place] != cost { changes += 1 }
-          costs[place] = cost
+          if costs[index] != 0, costs[index] != cost { changes += 1 }
+          costs[index] = cost
         }
       }
       return changes

@@ -117,8 +117,8 @@ struct MessageLedger {
       return "receives a misdirected message"
     }
     let expected = Self.message(name, bytes.count - Self.headBytes)
-    if let place = bytes.indices.first(where: { bytes[$0] != expected[$0] }) {
-      return "receives message \(name.number) of \(bytes.count) bytes altered from byte \(place) on"
+    if let offset = bytes.indices.first(where: { bytes[$0] != expected[$0] }) {
+      return "receives message \(name.number) of \(bytes.count) bytes altered from byte \(offset) on"
     }
     if !received.insert(name).inserted { return "receives message \(name.number) twice" }
     let reading = Reading(route: route, readerLife: life)
@@ -143,7 +143,7 @@ struct MessageLedger {
   /// Parses the first `headBytes` bytes of a message.
   private static func name(_ bytes: [UInt8], _ lane: Lane) -> Name? {
     guard bytes.count >= headBytes else { return nil }
-    func word(_ place: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[place + $1]) } }
+    func word(_ offset: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[offset + $1]) } }
     let route = Route(from: Int(word(0)), life: Int(word(4)), to: Int(word(8)), lane: lane)
     return Name(route: route, number: word(12))
   }
@@ -156,9 +156,9 @@ struct MessageLedger {
     bytes.append(name.route.lane.rawValue)
     let start = name.number &* 31 &+ UInt32(name.route.from)
     bytes.reserveCapacity(headBytes + fillerBytes)
-    for place in 0..<fillerBytes {
-      let isOfCanary = place & 255 < canary.count
-      bytes.append(isOfCanary ? canary[place & 255] : UInt8(truncatingIfNeeded: start &+ UInt32(place)))
+    for offset in 0..<fillerBytes {
+      let isOfCanary = offset & 255 < canary.count
+      bytes.append(isOfCanary ? canary[offset & 255] : UInt8(truncatingIfNeeded: start &+ UInt32(offset)))
     }
     return bytes
   }

@@ -110,24 +110,24 @@ public final class SessionStory {
     simulation.touched(machine)
   }
 
-  private func place(_ machine: Int) -> StreamWitness.Place {
-    StreamWitness.Place(machine, UInt64(simulation.machines[machine].life))
+  private func incarnation(_ machine: Int) -> StreamWitness.Incarnation {
+    StreamWitness.Incarnation(machine, UInt64(simulation.machines[machine].life))
   }
 
   private func stream(_ machine: Int, _ node: Node, _ handle: SessionHandle) {
     let members = node.sessions.members(of: handle).filter { $0.state == .connected }
     guard !members.isEmpty else { return }
     let to = members[Int(random.below(UInt64(members.count)))].address
-    witness.readLate(place(machine), node.sessions, &random, now: simulation.now)
+    witness.readLate(incarnation(machine), node.sessions, &random, now: simulation.now)
     _ = witness.open(
-      place(machine), node.sessions, handle, to: to, total: Int(random.below(60_000)), now: simulation.now)
+      incarnation(machine), node.sessions, handle, to: to, total: Int(random.below(60_000)), now: simulation.now)
   }
 
   private func receive(_ machine: Int, _ handle: StreamHandle, _ event: StreamEvent) {
     guard let sessions = simulation.machines[machine].node?.sessions else { return }
     var sender: Int?
     if case .opened(_, let from, _, _) = event { sender = simulation.number(of: from.node) }
-    witness.receive(place(machine), sessions, handle, event, from: sender, &random, now: simulation.now)
+    witness.receive(incarnation(machine), sessions, handle, event, from: sender, &random, now: simulation.now)
     witness.wrong.map { simulation.fail($0) }
     simulation.touched(machine)
   }
@@ -187,8 +187,9 @@ public final class SessionStory {
   /// Checks that every invitation of a running incarnation has ended. Checks that members that are peers of each other
   /// list the same members.
   private func checkSessions() {
-    witness.check { place in
-      simulation.machines[place.node].node != nil && UInt64(simulation.machines[place.node].life) == place.life
+    witness.check { incarnation in
+      simulation.machines[incarnation.node].node != nil
+        && UInt64(simulation.machines[incarnation.node].life) == incarnation.life
     }
     witness.wrong.map { simulation.fail($0) }
     for key in standing.keys.sorted() {

@@ -96,9 +96,9 @@ private func read(_ bytes: [UInt8]) throws(TransferError) -> Record? {
 }
 
 @Test func `an offer beyond a limit is refused at once`() {
-  func offer(_ place: Range<Int>, _ value: UInt8, _ more: [UInt8] = []) -> [UInt8] {
+  func offer(_ range: Range<Int>, _ value: UInt8, _ more: [UInt8] = []) -> [UInt8] {
     var encoded = Record.offer(OfferRecord(manifest)).encoded
-    for index in place { encoded[index] = value }
+    for index in range { encoded[index] = value }
     return encoded
   }
   // The offsets in these lines follow from the fields of an offer and their sizes: length 4, type 1, version 2, digest

@@ -282,11 +282,11 @@ struct AnchorTests {
     try scratch.certificate(
       "limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
     try scratch.openssl("x509 -in limited.pem -outform DER -out limited.der")
-    for (name, place) in [("limited.pem", "limited.pem:1: "), ("limited.der", "limited.der: ")] {
+    for (name, location) in [("limited.pem", "limited.pem:1: "), ("limited.der", "limited.der: ")] {
       try scratch.write("anchors/\(name)", try #require(scratch.bytes(name)))
       #expect(try verdict() == .trusted)
       let fault = try #require(anchors.faults.first)
-      #expect(!fault.isClosing && fault.text.contains(place), "\(fault.text)")
+      #expect(!fault.isClosing && fault.text.contains(location), "\(fault.text)")
       #expect(fault.text.contains("2.5.29.30 (nameConstraints) is not supported"), "\(fault.text)")
       try scratch.remove("anchors/\(name)")
     }

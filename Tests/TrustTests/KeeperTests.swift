@@ -343,10 +343,10 @@ struct DenyListTests {
   @Test func `a revocation that cannot be written is neither confirmed nor applied`() throws {
     let keeper = try box.start()
     try keeper.revoke(id(1))
-    _ = system("chmod 500 \(box.place.path); chattr +i \(box.place.path) 2> /dev/null")
-    defer { _ = system("chattr -i \(box.place.path) 2> /dev/null; chmod 700 \(box.place.path)") }
+    _ = system("chmod 500 \(box.directory.path); chattr +i \(box.directory.path) 2> /dev/null")
+    defer { _ = system("chattr -i \(box.directory.path) 2> /dev/null; chmod 700 \(box.directory.path)") }
     // Permissions do not stop root. A directory in place of the temporary file also stops writes by root.
-    _ = system("mkdir \(box.place.path)/state.new 2> /dev/null")
+    _ = system("mkdir \(box.directory.path)/state.new 2> /dev/null")
     #expect(throws: TrustError.self) { try keeper.revoke(id(2)) }
     #expect(keeper.refusal(of: PeerChain(nil), id(2)) == nil)
     #expect(keeper.refusal(of: PeerChain(nil), id(1)) == .denied)
@@ -407,7 +407,7 @@ struct DenyListTests {
   @Test func `a new key of the node signs its deny-list again`() throws {
     let keeper = try box.start()
     try keeper.revoke(id(1))
-    _ = try NodeIdentity.create(StateDirectory(box.place.path))
+    _ = try NodeIdentity.create(StateDirectory(box.directory.path))
     let after = try box.start()
     #expect(after.identity.id != keeper.identity.id)
     #expect(after.isDenied(id(1)))

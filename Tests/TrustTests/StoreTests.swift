@@ -15,7 +15,7 @@ struct StoreTests {
     nonmutating set { clock.seconds = newValue }
   }
 
-  private func store() throws -> TrustStore { try TrustStore(try StateDirectory(box.place.path)) }
+  private func store() throws -> TrustStore { try TrustStore(try StateDirectory(box.directory.path)) }
 
   /// The epoch of a start that takes place 15 minutes after the previous start. An epoch is the number that orders the
   /// starts of a node.
@@ -34,7 +34,7 @@ struct StoreTests {
     for _ in 0..<3 { _ = try start(store()) }
     try box.corrupt("state")
     let fallen = try store()
-    #expect(fallen.notice?.hasPrefix(box.place.path + "/state is damaged: its previous version is used") == true)
+    #expect(fallen.notice?.hasPrefix(box.directory.path + "/state is damaged: its previous version is used") == true)
     #expect(try start(fallen) >> 32 == 8)
     #expect(try store().notice == nil)
   }
@@ -43,9 +43,9 @@ struct StoreTests {
     for _ in 0..<3 { _ = try start(store()) }
     try box.corrupt("state")
     try box.corrupt("state.old")
-    #expect(throws: IdentityError.stateLost(path: box.place.path + "/state")) { try store() }
+    #expect(throws: IdentityError.stateLost(path: box.directory.path + "/state")) { try store() }
     // An operator discards pins and revocations by removing both state files.
-    for file in ["/state", "/state.old"] { try #require(unlink(box.place.path + file) == 0) }
+    for file in ["/state", "/state.old"] { try #require(unlink(box.directory.path + file) == 0) }
     #expect(try start(store()) >> 32 == 2)
   }
 
@@ -77,7 +77,7 @@ struct StoreTests {
   @Test func `the epoch increases at each start even if the disk cannot be written`() throws {
     var epochs = [try start(store())]
     // A directory in place of the file that is written first makes every write fail, even by root.
-    #expect(mkdir(box.place.path + "/state.new", 0o700) == 0)
+    #expect(mkdir(box.directory.path + "/state.new", 0o700) == 0)
     for _ in 0..<3 {
       let broken = try store()
       seconds += 1
@@ -88,17 +88,17 @@ struct StoreTests {
     // Another start, 250 ms after the last start and within the same second.
     let (epoch, _) = try store().nextEpoch(wallMilliseconds: 1000 * seconds + 250)
     epochs.append(epoch)
-    #expect(rmdir(box.place.path + "/state.new") == 0)
+    #expect(rmdir(box.directory.path + "/state.new") == 0)
     epochs.append(try start(store()))
     #expect(zip(epochs, epochs.dropFirst()).allSatisfy { $0 < $1 }, "\(epochs)")
   }
 
   @Test func `a state that could not be written at the start is written later`() throws {
     _ = try start(store())
-    #expect(mkdir(box.place.path + "/state.new", 0o700) == 0)
+    #expect(mkdir(box.directory.path + "/state.new", 0o700) == 0)
     let broken = try store()
     let (epoch, _) = try broken.nextEpoch(wallMilliseconds: 1000 * seconds)
-    #expect(rmdir(box.place.path + "/state.new") == 0)
+    #expect(rmdir(box.directory.path + "/state.new") == 0)
     try broken.save()
     #expect(try start(store()) > epoch)
   }

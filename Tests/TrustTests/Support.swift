@@ -9,7 +9,7 @@ import Testing
 @testable import Trust
 
 /// A temporary directory that is removed with its test.
-final class Place {
+final class TemporaryDirectory {
   let path: String
   init() {
     var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
@@ -26,22 +26,22 @@ final class Watch {
 
 /// The trust part of a box, which a test can start repeatedly.
 final class Box {
-  let place = Place()
+  let directory = TemporaryDirectory()
   let watch = Watch()
   var policy = TrustPolicy.firstUse
   var operators: [NodeID] = []
 
   func start() throws -> TrustKeeper {
-    let directory = try StateDirectory(place.path)
-    let identity = try NodeIdentity.loadOrCreate(directory: place.path)
+    let stateDirectory = try StateDirectory(directory.path)
+    let identity = try NodeIdentity.loadOrCreate(directory: directory.path)
     let watch = watch
     return TrustKeeper(
-      identity, try TrustStore(directory), policy: policy, anchors: TrustAnchors(), operators: operators,
+      identity, try TrustStore(stateDirectory), policy: policy, anchors: TrustAnchors(), operators: operators,
       clock: { (watch.seconds, watch.isSynchronised) })
   }
 
   func corrupt(_ name: String) throws {
-    let file = try #require(fopen(place.path + "/" + name, "r+"))
+    let file = try #require(fopen(directory.path + "/" + name, "r+"))
     defer { fclose(file) }
     try #require(fwrite("torn", 1, 4, file) == 4)
   }

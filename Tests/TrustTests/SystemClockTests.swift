@@ -4,8 +4,8 @@ import Testing
 @testable import Trust
 
 @Suite struct SystemClockTests {
-  private let place = Place()
-  private var flag: String { place.path + "/synchronized" }
+  private let directory = TemporaryDirectory()
+  private var flag: String { directory.path + "/synchronized" }
 
   private func touchFlag() { _ = system("touch \(flag)") }
 

@@ -63,8 +63,8 @@ struct AutoJoin {
 
   /// Adds an address that is not gathered yet.
   mutating func add(_ address: MemberAddress, _ now: Instant) {
-    let place = entries.firstIndex { address < $0.address } ?? entries.count
-    entries.insert(Entry(address: address, since: now), at: place)
+    let index = entries.firstIndex { address < $0.address } ?? entries.count
+    entries.insert(Entry(address: address, since: now), at: index)
     if address < own { waitsSince = now }
   }
 
@@ -110,7 +110,7 @@ struct AutoJoin {
   /// Notes that an address was invited.
   mutating func noteInvitation(to address: MemberAddress) { change(address) { $0.isAsking = false } }
 
-  /// Notes that the session has no slot for an address.
+  /// Notes that the session has no place for an address.
   mutating func noteLackOfPlace(for address: MemberAddress) { change(address) { $0.countFailure() } }
 
   /// Whether the invitations of an address are refused at present, because one was accepted and no welcome followed.

@@ -171,13 +171,13 @@ extension Sessions {
       forget(session, index, now)
     }
     for address in members where address != session.address && session.position(of: address) == nil {
-      let place = session.peers.firstIndex { address < $0.address } ?? session.peers.count
+      let index = session.peers.firstIndex { address < $0.address } ?? session.peers.count
       session.peers.insert(
-        MemberPeer(address, mustBeDecided: session.decidesOnMembers, unread: takeUnread(session, address)), at: place)
+        MemberPeer(address, mustBeDecided: session.decidesOnMembers, unread: takeUnread(session, address)), at: index)
       session.strangers.removeAll { $0.address == address }
-      if mayMeet(session.table.rules, address.node) { begin(session, place, now) }
-      emit(.member(session.handle, address, state(of: session.peers[place])))
-      ask(session, session.peers[place])
+      if mayMeet(session.table.rules, address.node) { begin(session, index, now) }
+      emit(.member(session.handle, address, state(of: session.peers[index])))
+      ask(session, session.peers[index])
     }
   }
 

@@ -23,18 +23,18 @@ final class VerifiedSignatures: SessionCryptography {
   func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> { cryptography.digest(bytes) }
 
   func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
-    let (digest, first) = place(signature, message, point, node)
+    let (digest, first) = lookup(signature, message, point, node)
     return isKnown(digest, first)
   }
 
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
-    let (digest, first) = place(signature, message, point, node)
+    let (digest, first) = lookup(signature, message, point, node)
     if isKnown(digest, first) { return true }
     guard cryptography.verify(signature, over: message, by: point, of: node) else { return false }
     if known.isEmpty {
       known = [Digest](repeating: Digest(InlineArray(repeating: 0)), count: SessionLimits.verifiedMax)
     }
-    for place in (first + 1..<first + Self.width).reversed() { known[place] = known[place - 1] }
+    for index in (first + 1..<first + Self.width).reversed() { known[index] = known[index - 1] }
     known[first] = digest
     return true
   }
@@ -44,7 +44,7 @@ final class VerifiedSignatures: SessionCryptography {
   }
 
   /// The digest that identifies a verified signature, and the index of the first entry of its group.
-  private func place(
+  private func lookup(
     _ signature: RawSpan, _ message: RawSpan, _ point: RawSpan, _ node: NodeID
   ) -> (digest: Digest, first: Int) {
     var bytes = [UInt8](copying: signature)

@@ -35,8 +35,8 @@ extension Sessions {
 
   /// Accepts a stream that a member opened.
   public func acceptStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
-    guard let place = place(of: handle), stream(place).phase == .asked else { throw .unknown }
-    change(place) {
+    guard let index = index(of: handle), stream(index).phase == .asked else { throw .unknown }
+    change(index) {
       $0.phase = .open
       $0.receiving.isWindowDue = true
     }
@@ -45,11 +45,11 @@ extension Sessions {
   /// Accepts bytes to send, and returns the number of accepted bytes. If not all fit the stream's buffer, fewer are
   /// accepted and `.room` follows. The buffer has one turn of bytes, and more if `streamRoom` promised more.
   public func writeStream(_ handle: StreamHandle, _ bytes: [UInt8], now: Instant) throws(SessionError) -> Int {
-    guard let place = place(of: handle) else { throw .unknown }
-    guard stream(place).isWritable else { throw .invalid }
-    let promised = stream(place).sending.promised
-    let count = min(bytes.count, max(SessionLimits.streamTurnBytes - stream(place).sending.unsent.count, promised))
-    change(place) {
+    guard let index = index(of: handle) else { throw .unknown }
+    guard stream(index).isWritable else { throw .invalid }
+    let promised = stream(index).sending.promised
+    let count = min(bytes.count, max(SessionLimits.streamTurnBytes - stream(index).sending.unsent.count, promised))
+    change(index) {
       $0.sending.promised -= min(count, $0.sending.promised)
       if $0.sending.unsent.isEmpty { $0.sending.unsent.reserveCapacity(SessionLimits.streamTurnBytes) }
       $0.sending.unsent.append(copying: bytes.span.bytes.extracting(0..<count))
@@ -60,9 +60,9 @@ extension Sessions {
 
   /// Finishes this end's writing direction. The other end of the stream is notified after the last byte.
   public func finishStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
-    guard let place = place(of: handle) else { throw .unknown }
-    guard stream(place).isWritable else { throw .invalid }
-    change(place) {
+    guard let index = index(of: handle) else { throw .unknown }
+    guard stream(index).isWritable else { throw .invalid }
+    change(index) {
       $0.sending.isFinished = true
       $0.sending.promised = 0
     }
@@ -72,8 +72,8 @@ extension Sessions {
   public func resetStream(
     _ handle: StreamHandle, as reason: StreamReset? = nil, now: Instant
   ) throws(SessionError) {
-    guard let place = place(of: handle) else { throw .unknown }
-    reset(place, reason ?? (stream(place).phase == .asked ? .refused : .cancelled))
+    guard let index = index(of: handle) else { throw .unknown }
+    reset(index, reason ?? (stream(index).phase == .asked ? .refused : .cancelled))
   }
 
   /// The number of bytes that `writeStream` accepts from now on. The number is at least `promised`: the bytes that an
@@ -81,13 +81,13 @@ extension Sessions {
   /// the other end reads, a few streams get more than one turn. The applications of these streams write the next turns
   /// while the first turns are sealed and sent.
   public func streamRoom(_ handle: StreamHandle, promised: Int = 0) -> Int {
-    guard let place = place(of: handle), stream(place).isWritable else { return 0 }
+    guard let index = index(of: handle), stream(index).isWritable else { return 0 }
     var most = SessionLimits.streamTurnBytes
-    if stream(place).sending.limit > SessionLimits.streamWindowFirst, mayBeAhead(handle, place.session.owner) {
+    if stream(index).sending.limit > SessionLimits.streamWindowFirst, mayBeAhead(handle, index.session.owner) {
       most = SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes
     }
-    let room = max(most - stream(place).sending.unsent.count, promised)
-    change(place) {
+    let room = max(most - stream(index).sending.unsent.count, promised)
+    change(index) {
       $0.sending.promised = room
       if room < most { $0.sending.wantsRoom = true }
     }
@@ -113,15 +113,15 @@ extension Sessions {
 
   /// Notes that the application took bytes of a stream. A wider window may be due, so that the other end can send more.
   public func takenFromStream(_ handle: StreamHandle, _ byteCount: Int, now: Instant) {
-    guard let place = place(of: handle) else { return }
-    var receiving = stream(place).receiving
+    guard let index = index(of: handle) else { return }
+    var receiving = stream(index).receiving
     receiving.taken = min(receiving.taken + UInt64(byteCount), receiving.received)
     if !receiving.isFinished && receiving.limit > 0 {
-      let limit = limit(of: receiving, place.session.owner, except: place)
+      let limit = limit(of: receiving, index.session.owner, except: index)
       receiving.isWindowDue = receiving.isWindowDue || limit >= receiving.limit + (limit - receiving.taken) / 4
     }
-    change(place) { $0.receiving = receiving }
-    endIfOver(place)
+    change(index) { $0.receiving = receiving }
+    endIfOver(index)
   }
 
   // MARK: Received messages
@@ -154,38 +154,38 @@ extension Sessions {
 
   func receiveStreamBytes(_ bytes: RawSpan, from node: NodeID) throws(SessionMessageError) {
     let address = try StreamBytes.address(bytes)
-    guard let place = place(address.number, address.stream, node) else { return }
+    guard let index = index(address.number, address.stream, node) else { return }
     let data = bytes.extracting(StreamBytes.headerBytes..<bytes.byteCount)
-    let stream = stream(place)
+    let stream = stream(index)
     guard !stream.receiving.isFinished,
       UInt64(data.byteCount) <= stream.receiving.limit - stream.receiving.received
-    else { return reset(place, .broken) }
-    change(place) { $0.receiving.received += UInt64(data.byteCount) }
+    else { return reset(index, .broken) }
+    change(index) { $0.receiving.received += UInt64(data.byteCount) }
     emit(.stream(stream.handle, .bytes(data.copied)))
   }
 
   func receiveStreamEnd(_ message: StreamEndMessage, from node: NodeID) {
-    guard let place = place(message.number, message.stream, node) else { return }
+    guard let index = index(message.number, message.stream, node) else { return }
     switch message.what {
     case .finished(let byteCount):
       // A stream end needs no credit. But an opener must not send an end before it has credit, because the end could
       // arrive before the open message.
-      let isOwn = stream(place).isOwn, receiving = stream(place).receiving
+      let isOwn = stream(index).isOwn, receiving = stream(index).receiving
       guard !receiving.isFinished, isOwn || receiving.limit > 0, receiving.received == byteCount else {
-        return reset(place, .broken)
+        return reset(index, .broken)
       }
-      change(place) {
+      change(index) {
         $0.receiving.isFinished = true
         $0.receiving.isWindowDue = false
         // The reader's end confirms that the writer's end has arrived. When the reader leaves, the lane's own
         // acknowledgement of the writer's end may arrive after the reader's last messages.
         if isOwn && !$0.isTwoWay && $0.sending.isEndSent { $0.sending.isEndDelivered = true }
       }
-      if isOwn && !stream(place).isTwoWay { return endIfOver(place) }
-      emit(.stream(stream(place).handle, .finished))
-      endIfOver(place)
+      if isOwn && !stream(index).isTwoWay { return endIfOver(index) }
+      emit(.stream(stream(index).handle, .finished))
+      endIfOver(index)
     case .reset(let reason):
-      let stream = place.session.peers[place.peer].streams.all.remove(at: place.stream)
+      let stream = index.session.peers[index.peer].streams.all.remove(at: index.stream)
       emit(.stream(stream.handle, .ended(.reset(reason))))
     }
   }
@@ -193,16 +193,16 @@ extension Sessions {
   /// Handles a window of a stream. A window that is not wider than the last is ignored: it is late, or tries to
   /// withdraw credit.
   func receiveStreamWindow(_ window: WindowMessage, from node: NodeID) {
-    guard let place = place(window.number, window.stream, node) else { return }
-    change(place) { $0.sending.limit = max($0.sending.limit, window.limit) }
+    guard let index = index(window.number, window.stream, node) else { return }
+    change(index) { $0.sending.limit = max($0.sending.limit, window.limit) }
   }
 
   /// Notes that the end of this end's direction was delivered.
   func streamEndDelivered(_ session: LocalSession, _ peer: Int, _ id: UInt32) {
     guard let position = session.peers[peer].streams.position(of: id) else { return }
-    let place = StreamPlace(session: session, peer: peer, stream: position)
-    change(place) { $0.sending.isEndDelivered = true }
-    endIfOver(place)
+    let index = StreamIndex(session: session, peer: peer, stream: position)
+    change(index) { $0.sending.isEndDelivered = true }
+    endIfOver(index)
   }
 
   /// Ends all streams with a member that is disconnected or restarts the handshake.
@@ -251,24 +251,24 @@ extension Sessions {
     let purpose = UndeliveredMessages.Purpose.member(session.handle, address, number: session.peers[index].number)
     if let position = session.peers[index].streams.all.firstIndex(where: { $0.hasNotice }) {
       guard canSend(address.node, .interactive, 96) else { return nil }
-      let (kind, bytes) = notice(StreamPlace(session: session, peer: index, stream: position), number)
+      let (kind, bytes) = notice(StreamIndex(session: session, peer: index, stream: position), number)
       return output(kind, bytes, to: address.node, purpose)
     }
     guard let (position, byteCount) = session.peers[index].streams.next(),
       canSend(address.node, .bulk, StreamBytes.headerBytes + max(byteCount, 16))
     else { return nil }
-    let place = StreamPlace(session: session, peer: index, stream: position)
+    let streamIndex = StreamIndex(session: session, peer: index, stream: position)
     let bytes = session.peers[index].streams.takeTurn(position, byteCount)
-    let stream = stream(place)
+    let stream = stream(streamIndex)
     guard byteCount > 0 else {
-      change(place) { $0.sending.isEndSent = true }
+      change(streamIndex) { $0.sending.isEndSent = true }
       let end = StreamEndMessage(number: number, stream: stream.id, .finished(byteCount: stream.sending.sent))
       return output(
         .streamEnd, end.bytes, to: address.node, lane: .bulk,
         .streamEnd(session.handle, address, number: session.peers[index].number, stream.id))
     }
     if stream.sending.wantsRoom {
-      change(place) { $0.sending.wantsRoom = false }
+      change(streamIndex) { $0.sending.wantsRoom = false }
       emit(.stream(stream.handle, .room))
     }
     return output(
@@ -276,22 +276,22 @@ extension Sessions {
   }
 
   /// The message of a stream that is due in the interactive lane.
-  private func notice(_ place: StreamPlace, _ number: UInt32) -> (SessionKind, [UInt8]) {
-    let stream = stream(place)
+  private func notice(_ index: StreamIndex, _ number: UInt32) -> (SessionKind, [UInt8]) {
+    let stream = stream(index)
     switch stream.phase {
     case .opening:
-      change(place) { $0.phase = .open }
+      change(index) { $0.phase = .open }
       let open = OpenMessage(
         number: number, stream: stream.id, window: stream.receiving.limit, name: stream.name)
       return (.streamOpen, open.bytes)
     case .reset(let reason):
-      place.session.peers[place.peer].streams.all.remove(at: place.stream)
+      index.session.peers[index.peer].streams.all.remove(at: index.stream)
       return (.streamEnd, StreamEndMessage(number: number, stream: stream.id, .reset(reason)).bytes)
     case .asked, .open:
       var receiving = stream.receiving
-      receiving.limit = limit(of: receiving, place.session.owner, except: place)
+      receiving.limit = limit(of: receiving, index.session.owner, except: index)
       receiving.isWindowDue = false
-      change(place) { $0.receiving = receiving }
+      change(index) { $0.receiving = receiving }
       let window = WindowMessage(number: number, stream: stream.id, isPaused: false, limit: receiving.limit)
       return (.window, window.bytes)
     }
@@ -300,27 +300,27 @@ extension Sessions {
   // MARK: Helpers
 
   /// The current position of a stream.
-  struct StreamPlace {
+  struct StreamIndex {
     let session: LocalSession
     let peer: Int
     let stream: Int
   }
 
-  private func stream(_ place: StreamPlace) -> Stream { place.session.peers[place.peer].streams.all[place.stream] }
+  private func stream(_ index: StreamIndex) -> Stream { index.session.peers[index.peer].streams.all[index.stream] }
 
-  private func change(_ place: StreamPlace, _ body: (inout Stream) -> Void) {
-    body(&place.session.peers[place.peer].streams.all[place.stream])
+  private func change(_ index: StreamIndex, _ body: (inout Stream) -> Void) {
+    body(&index.session.peers[index.peer].streams.all[index.stream])
   }
 
   /// The position of a stream that the application knows; nil if there is none.
-  private func place(of handle: StreamHandle) -> StreamPlace? {
+  private func index(of handle: StreamHandle) -> StreamIndex? {
     for session in sessions where session.isOpen {
       for peer in session.peers.indices {
         for stream in session.peers[peer].streams.all.indices {
           guard session.peers[peer].streams.all[stream].handle == handle,
             !session.peers[peer].streams.all[stream].isReset
           else { continue }
-          return StreamPlace(session: session, peer: peer, stream: stream)
+          return StreamIndex(session: session, peer: peer, stream: stream)
         }
       }
     }
@@ -329,27 +329,27 @@ extension Sessions {
 
   /// The position of the stream that a received message names. Nil if the stream is unknown or was reset here: in these
   /// cases the message is late and is ignored.
-  private func place(_ number: UInt32, _ id: UInt32, _ node: NodeID) -> StreamPlace? {
+  private func index(_ number: UInt32, _ id: UInt32, _ node: NodeID) -> StreamIndex? {
     guard let (session, peer) = peer(number, node), let stream = session.peers[peer].streams.position(of: id),
       !session.peers[peer].streams.all[stream].isReset
     else { return nil }
-    return StreamPlace(session: session, peer: peer, stream: stream)
+    return StreamIndex(session: session, peer: peer, stream: stream)
   }
 
-  private func endIfOver(_ place: StreamPlace) {
-    guard stream(place).isOver else { return }
-    let stream = place.session.peers[place.peer].streams.all.remove(at: place.stream)
+  private func endIfOver(_ index: StreamIndex) {
+    guard stream(index).isOver else { return }
+    let stream = index.session.peers[index.peer].streams.all.remove(at: index.stream)
     // An application that has left was notified of the end at the time of leaving.
-    if place.session.isOpen { emit(.stream(stream.handle, .ended(.finished))) }
+    if index.session.isOpen { emit(.stream(stream.handle, .ended(.finished))) }
   }
 
-  private func reset(_ place: StreamPlace, _ reason: StreamReset) {
-    let stream = stream(place)
+  private func reset(_ index: StreamIndex, _ reason: StreamReset) {
+    let stream = stream(index)
     emit(.stream(stream.handle, .ended(.reset(reason))))
     if stream.phase == .opening {
-      place.session.peers[place.peer].streams.all.remove(at: place.stream)
+      index.session.peers[index.peer].streams.all.remove(at: index.stream)
     } else {
-      change(place) {
+      change(index) {
         $0.phase = .reset(reason)
         $0.sending.unsent = []
         $0.sending.promised = 0
@@ -381,13 +381,13 @@ extension Sessions {
   /// the application has read `streamWindowFirst` bytes of the stream. A user's streams get at most twice what is left
   /// of the pool.
   private func limit(
-    of receiving: Stream.Receiving, _ owner: SessionOwner, except place: StreamPlace? = nil
+    of receiving: Stream.Receiving, _ owner: SessionOwner, except index: StreamIndex? = nil
   ) -> UInt64 {
     var all: UInt64 = 0, ofUser: UInt64 = 0
     for session in sessions {
       for peer in session.peers.indices {
         for stream in session.peers[peer].streams.all.indices {
-          if let place, session === place.session, peer == place.peer, stream == place.stream { continue }
+          if let index, session === index.session, peer == index.peer, stream == index.stream { continue }
           let pooled = session.peers[peer].streams.all[stream].pooled
           all += pooled
           if session.owner.user == owner.user { ofUser += pooled }

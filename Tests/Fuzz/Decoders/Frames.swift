@@ -22,10 +22,10 @@ private struct Cut: Equatable {
   var refusal: FrameError?
 }
 
-private func cut(_ input: UnsafeRawBufferPointer, at place: Int) -> Cut {
+private func cut(_ input: UnsafeRawBufferPointer, at end: Int) -> Cut {
   inbox.removeAll()
   var cut = Cut()
-  for piece in [input[..<place], input[place...]] {
+  for piece in [input[..<end], input[end...]] {
     let bytes = UnsafeRawBufferPointer(rebasing: piece)
     var offset = 0
     do throws(FrameError) {

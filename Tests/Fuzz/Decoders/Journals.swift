@@ -12,9 +12,9 @@ func fuzzJournals(_ input: UnsafeRawBufferPointer) {
   let left = script.u8()
   file.restore()
   while !script.isOver {
-    let place = Int(script.u16()) % (Sample.byteCount - 7)
+    let offset = Int(script.u16()) % (Sample.byteCount - 7)
     let damage = script.bytes(8)
-    file.bytes[place..<(place + damage.count)].copyBytes(from: damage)
+    file.bytes[offset..<(offset + damage.count)].copyBytes(from: damage)
   }
   ftruncate(file.descriptor, off_t(left == 0 ? Sample.byteCount : Sample.byteCount * Int(left) / 256))
   if let journal = try? JournalMapping(path: file.path) { show(journal) }

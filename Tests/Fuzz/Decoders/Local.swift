@@ -33,18 +33,18 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   var invited: [[UInt8]] = [[0, 0, 0, 0], [0, 0, 0, 0]], opened = invited
   while !script.isOver {
     let what = script.u8()
-    let place = Int(what % 2)
+    let client = Int(what % 2)
     if what & 0x80 == 0 {
       var packet = Array(script.bytes(Int(script.u16())))
       if what & 0x40 != 0, packet.count >= 25 || packet.count >= 9 && (packet[0] == 8 || packet[0] == 14) {
         switch packet[0] {
         case 6, 13: packet.replaceSubrange(9..<25, with: box.id)
-        case 8: packet.replaceSubrange(5..<9, with: invited[place])
-        case 14: packet.replaceSubrange(5..<9, with: opened[place])
+        case 8: packet.replaceSubrange(5..<9, with: invited[client])
+        case 14: packet.replaceSubrange(5..<9, with: opened[client])
         default: break
         }
       }
-      clients.receive(packet.span.bytes, from: place, now: now)
+      clients.receive(packet.span.bytes, from: client, now: now)
     } else {
       now = now + .milliseconds(UInt64(script.u8()) * 100)
       box.sessions.handleTimeouts(now: now)
@@ -52,13 +52,13 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
     }
     box.settle(clients, now)
     var count = 0
-    while let packet = clients.nextPacket(for: place, now: now) {
+    while let packet = clients.nextPacket(for: client, now: now) {
       count += 1
       expect(count < 100_000, "a client is told without end")
       expect(packet.count - 4 <= LocalLimits.packetBytesMax, "an event is longer than a packet")
       expect(Int(packet.span.bytes.word32(0)) == packet.count - 4, "a packet has another length than it says")
-      if packet[4] == 132 { invited[place] = Array(packet[9..<13]) }
-      if packet[4] == 140 { opened[place] = Array(packet[9..<13]) }
+      if packet[4] == 132 { invited[client] = Array(packet[9..<13]) }
+      if packet[4] == 140 { opened[client] = Array(packet[9..<13]) }
     }
     let (shares, loans) = box.sessions.roomGranted
     expect(

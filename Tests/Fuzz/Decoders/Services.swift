@@ -45,8 +45,8 @@ private func lookUp(_ script: consuming Script) {
     address.proto = script.u8() & 1 == 0 ? CInt(AVAHI_PROTO_INET) : CInt(AVAHI_PROTO_INET6)
     let port = script.u16()
     withUnsafeMutableBytes(of: &address.data) { $0.copyBytes(from: script.bytes(min(16, $0.count))) }
-    guard let place = endpoint(&address, port, on: 2) else { continue }
-    expect(place.port != 0 && place.isUnicast, "a place that nobody can dial")
-    expect(place.scope == (place.isLinkLocal ? 2 : 0), "the wrong interface")
+    guard let found = endpoint(&address, port, on: 2) else { continue }
+    expect(found.port != 0 && found.isUnicast, "an endpoint that nobody can dial")
+    expect(found.scope == (found.isLinkLocal ? 2 : 0), "the wrong interface")
   }
 }

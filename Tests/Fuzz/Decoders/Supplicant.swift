@@ -8,7 +8,7 @@ func fuzzSupplicant(_ input: UnsafeRawBufferPointer) {
   let parsed = SupplicantParser.parse(message[...])
   // The result must be the same at another position of a longer buffer.
   let shifted = [0x3C, 0x33, 0x3E] + message
-  expect(SupplicantParser.parse(shifted[3...]) == parsed, "read otherwise in another place")
+  expect(SupplicantParser.parse(shifted[3...]) == parsed, "read otherwise at another offset")
   if case .groupStarted(let group) = parsed?.event {
     expect((1...15).contains(group.interface.utf8.count), "an interface of \(group.interface.utf8.count) bytes")
   }

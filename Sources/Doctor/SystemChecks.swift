@@ -69,14 +69,15 @@ extension Doctor {
 
   func directories() -> [Finding] {
     [
-      place("state", configuration.node.stateDirectory, bytesMin: 64 << 10),
-      place("runtime", configuration.node.runtimeDirectory, bytesMin: UInt64(configuration.journal.sizeKiB) << 10),
+      checkDirectory("state", configuration.node.stateDirectory, bytesMin: 64 << 10),
+      checkDirectory(
+        "runtime", configuration.node.runtimeDirectory, bytesMin: UInt64(configuration.journal.sizeKiB) << 10),
     ]
   }
 
   /// Checks a directory that the daemon writes to: the directory must be writable, and have at least `bytesMin` bytes
   /// free.
-  private func place(_ check: StaticString, _ directory: String, bytesMin: UInt64) -> Finding {
+  private func checkDirectory(_ check: StaticString, _ directory: String, bytesMin: UInt64) -> Finding {
     let path = machine.path(directory)
     var status = stat()
     guard stat(path, &status) == 0 else {
