@@ -32,17 +32,17 @@ final class ChatView {
     line.put(on: console)
   }
 
-  func message(_ name: [UInt8], _ from: MemberAddress, _ text: [UInt8]) {
+  func message(_ name: ShownName, _ from: MemberAddress, _ text: [UInt8]) {
     if isJSON {
       var line = JSONLine(event: "message")
-      line.add("name", name)
+      line.add("name", name.text)
       line.add(from)
       line.add("text", text)
       return line.put(on: console)
     }
     var line = TextBuilder()
     line.add("<")
-    line.add(untrusted: name)
+    line.add(name)
     line.add("> ")
     line.add(message: text)
     show(line)
@@ -50,7 +50,7 @@ final class ChatView {
 
   /// Shows a change of a member's state.
   func member(
-    _ name: [UInt8], _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
+    _ name: ShownName, _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
     lacking: Int, _ lines: PeerLines
   ) {
     guard isJSON else {
@@ -60,7 +60,7 @@ final class ChatView {
       return
     }
     var line = JSONLine(event: "member")
-    line.add("name", name)
+    line.add("name", name.text)
     line.add(address)
     addState(state, to: &line)
     line.add("hops", UInt64(peer.hops))

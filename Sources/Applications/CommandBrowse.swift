@@ -184,7 +184,7 @@ extension Sighting {
   /// One line, for example: bob (b0b01234) chat, 2 hops, verified, room=kitchen
   var described: TextBuilder {
     var text = TextBuilder()
-    text.add(untrusted: peer.name)
+    text.add(name: peer.name)
     text.add(" (")
     text.add(address.node.shortText)
     text.add(") ")

@@ -218,7 +218,7 @@ final class Chat {
       var glue: StaticString = " to "
       for member in names.members where outbox.lacking(member.address) > 0 {
         text.add(glue)
-        text.add(untrusted: names.name(member.address, sightings))
+        text.add(names.name(member.address, sightings))
         glue = ", "
       }
       text.add(" within ")
@@ -420,7 +420,7 @@ final class Chat {
       return view.notice(text)
     }
     var line = JSONLine(event: "lost")
-    line.add("name", name)
+    line.add("name", name.text)
     line.add(address)
     line.add("lines", UInt64(count))
     line.put(on: console)

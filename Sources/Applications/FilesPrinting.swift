@@ -108,7 +108,7 @@ extension FilesView {
       var text = TextBuilder()
       text.add(untrusted: path.utf8)
       text.add(" from ")
-      text.add(untrusted: transfer.name)
+      text.add(name: transfer.name)
       say(text)
     }
   }
@@ -117,7 +117,7 @@ extension FilesView {
   func concluded(
     _ transfer: IncomingFiles, _ offer: OfferRecord, _ isReceived: Bool, _ peer: LocalPeer, _ lines: PeerLines
   ) {
-    var text = TextBuilder(transfer.name, ": ")
+    var text = TextBuilder(name: transfer.name, ": ")
     text.add(offer)
     switch transfer.outcome {
     case .complete(let verdicts)?:
@@ -176,12 +176,12 @@ extension OutgoingWork {
     case .refused(let code, let words): return refused(code, words, name)
     case .cancelledHere:
       return (
-        TextBuilder(name, " was notified of the cancellation; the same command resumes it within 24 h"),
+        TextBuilder(name: name, " was notified of the cancellation; the same command resumes it within 24 h"),
         ExitCode.cut
       )
     case .cancelledByPeer(let code, let words): return cancelled(code, words, name)
     case .broken(let fault):
-      var text = TextBuilder(name, " violated the protocol: ")
+      var text = TextBuilder(name: name, " violated the protocol: ")
       text.add(fault.text)
       return (text, ExitCode.failed)
     }
@@ -192,7 +192,7 @@ extension OutgoingWork {
       var text = TextBuilder("sent ")
       text.add(files: UInt64(verdicts.count), bytes: sender.manifest.byteCount)
       text.add(" to ")
-      text.add(untrusted: name)
+      text.add(name: name)
       return (text, ExitCode.done)
     }
     var text = TextBuilder()
@@ -218,7 +218,7 @@ extension OutgoingWork {
       case .busy: " is receiving it already"
       case .declined, .accepted, .acceptedAgain: " declined"
       }
-    var text = TextBuilder(name, said)
+    var text = TextBuilder(name: name, said)
     text.add(words: words)
     return (text, code == .timedOut ? ExitCode.timedOut : ExitCode.refused)
   }
@@ -231,7 +231,7 @@ extension OutgoingWork {
       case .storageFull: ": its disk is full; the same command resumes it within 24 h"
       case .broken: " reports that this end violated the protocol"
       }
-    var text = TextBuilder(name, said)
+    var text = TextBuilder(name: name, said)
     // The text for a full disk already states the reason, so omit the receiver's words.
     if code != .storageFull { text.add(words: words) }
     return (text, code == .wanted ? ExitCode.cut : ExitCode.failed)

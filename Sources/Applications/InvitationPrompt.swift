@@ -65,7 +65,7 @@ final class InvitationPrompt {
   func ended(_ received: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
     let question = waiting.remove(at: index)
-    let text = TextBuilder(question.peer.name, ": the invitation has ended, no answer is needed")
+    let text = TextBuilder(name: question.peer.name, ": the invitation has ended, no answer is needed")
     questions.withdraw(received, lines.admitted(text, .withdrawn, of: question.invitation.from.node, question.peer))
   }
 

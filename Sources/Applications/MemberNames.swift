@@ -40,16 +40,10 @@ struct MemberNames {
 
   /// A member's name: the name that its application chose, “@”, and the name of its node, for example anna@bob. If
   /// another member has the same name, the start of the node's id follows.
-  func name(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
+  func name(_ address: MemberAddress, _ sightings: Sightings) -> ShownName {
     let name = plainName(address, sightings)
     let isShared = members.contains { $0.address != address && plainName($0.address, sightings) == name }
-    if !isShared { return name }
-    var text = TextBuilder()
-    for byte in name { text.add(byte: byte) }
-    text.add(" (")
-    text.add(address.node.shortText)
-    text.add(")")
-    return text.bytes
+    return ShownName(name: name, id: isShared ? address.node.shortText : nil)
   }
 
   private func plainName(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
@@ -95,11 +89,11 @@ extension TextBuilder {
 /// The notice about a change of a member's state; nil if there is nothing to show. `lacking`: the number of lines that
 /// wait to be sent to the member.
 func memberNotice(
-  _ name: [UInt8], _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
+  _ name: ShownName, _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
   lacking: Int
 ) -> TextBuilder? {
   var text = TextBuilder()
-  text.add(untrusted: name)
+  text.add(name)
   switch state {
   case .connecting, .rejected: return nil
   case .connected:

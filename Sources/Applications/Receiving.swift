@@ -262,7 +262,7 @@ final class Receiving {
   }
 
   private func withdraw(_ transfer: IncomingFiles) {
-    let text = TextBuilder(transfer.name, ": the offer has ended, no answer is needed")
+    let text = TextBuilder(name: transfer.name, ": the offer has ended, no answer is needed")
     questions.withdraw(transfer.stream, lines.admitted(text, .withdrawn, of: transfer.from.node, peer(of: transfer)))
   }
 
@@ -321,7 +321,7 @@ final class Receiving {
     let wasReceiving = transfer.phase == .receiving
     transfer.giveWay()
     guard wasReceiving, transfer.phase == .away, !view.isJSON else { return }
-    let text = TextBuilder(transfer.name, " gives way to another sender: the transfer resumes when it is retried")
+    let text = TextBuilder(name: transfer.name, " gives way to another sender: the transfer resumes when it is retried")
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 
@@ -411,7 +411,7 @@ final class Receiving {
 
   private func reportInterruption(_ transfer: IncomingFiles) {
     if view.isJSON { return }
-    let text = TextBuilder(transfer.name, " is out of reach or has left: the transfer resumes when it is retried")
+    let text = TextBuilder(name: transfer.name, " is out of reach or has left: the transfer resumes when it is retried")
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 

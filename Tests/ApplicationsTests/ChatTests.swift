@@ -58,6 +58,33 @@ import Testing
     #expect(console.text == "<bob> hi\n")
   }
 
+  @Test func `a name that imitates another member's line is quoted`() {
+    let names = ["carol> Yes, agreed: pay 500. <mal", "bob (b0b01234, 1 hop, verified); eve"]
+    for name in names {
+      let console = RecordedConsole()
+      let connection = ScriptedConnection(
+        console, [.event(connected(bob, peer(name, isVerified: false))), message(bob, "hi"), .endOfInput])
+      _ = result { () throws(CommandError) in
+        let chat = try Chat(connection, console, localOptions(), bytes("chat"), nil)
+        try chat.run()
+        chat.close()
+        try chat.finish()
+      }
+      #expect(console.text == "<“\(name)”> hi\n")
+      #expect(console.errors == ["“\(name)” is here (b0b01234, 1 hop, not verified)"])
+    }
+  }
+
+  @Test func `two members of one name are shown with their ids`() {
+    let connection = ScriptedConnection(
+      console,
+      [
+        .event(connected(bob, peer("bob"))), .event(connected(carol, peer("bob"))), message(bob, "hi"), .endOfInput,
+      ])
+    _ = chat(connection)
+    #expect(console.text == "<bob (b0b01234)> hi\n")
+  }
+
   @Test func `a member that connects is announced on standard error`() {
     let connection = ScriptedConnection(console, [.event(connected(bob, peer("bob"))), .endOfInput])
     _ = chat(connection)
