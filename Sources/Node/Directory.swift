@@ -55,6 +55,8 @@ struct Directory {
   /// The last known position in `entries` of each node, by its mesh index.
   private var hints = [Int](repeating: 0, count: Limits.nodesMax)
   private var events: [PeerEvent] = []
+  /// The time at which the peer that is without a route for longest lost its route, or `.never`.
+  private var firstLoss = Instant.never
 
   var peers: [Peer] { entries.map { $0.peer } }
 
@@ -66,11 +68,12 @@ struct Directory {
 
   /// When the next peer without a route is lost. `isParked`: whether all links of this node are parked.
   func deadline(isParked: Bool) -> Instant {
-    var earliest = Instant.never
-    for entry in entries {
-      if let loss = entry.loss { earliest = min(earliest, loss.since + Self.grace(isParked: isParked)) }
-    }
-    return earliest
+    firstLoss == .never ? .never : firstLoss + Self.grace(isParked: isParked)
+  }
+
+  private mutating func findFirstLoss() {
+    firstLoss = .never
+    for index in entries.indices { firstLoss = min(firstLoss, entries[index].loss?.since ?? .never) }
   }
 
   private static func grace(isParked: Bool) -> TimeSpan { isParked ? Timing.parkedGrace : Timing.peerGrace }
@@ -81,6 +84,7 @@ struct Directory {
     for index in entries.indices where entries[index].loss?.isRenewed == false {
       entries[index].loss = Loss(since: now, isRenewed: true)
     }
+    findFirstLoss()
   }
 
   /// Updates the peers from the mesh. `bearer` returns a link slot's bearer. While all links are parked (`isParked`), a
@@ -115,6 +119,7 @@ struct Directory {
       }
     }
     forgetUnreachable(mesh, isParked, now)
+    findFirstLoss()
   }
 
   private mutating func position(of id: NodeID, at index: Int) -> Int? {

@@ -89,6 +89,8 @@ public final class Node {
   var parking = Parking()
   /// The slots of links over Bluetooth LE, one bit each.
   var bluetoothLinks: UInt64 = 0
+  /// The slots of all links that are not idle, one bit each.
+  private(set) var usedLinks: UInt64 = 0
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
@@ -336,21 +338,6 @@ public final class Node {
     return wasPumpDue || closePending | transmitPending != 0 ? nextOutput(now: now, sends: sends) : nil
   }
 
-  /// When `handle(.timeout)` is due.
-  public func nextDeadline(now: Instant) -> Instant {
-    var earliest = min(max(mesh.expiryDeadline, routeCost.expiryDue), connector.deadline, peerLossDeadline)
-    earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
-    earliest = min(earliest, min(epochRecovery.deadline, min(surplus.deadline, connector.demand.windowEnd)))
-    earliest = min(earliest, min(parking.deadline, sessions.nextDeadline(now: now)))
-    if hasChecksWaiting { earliest = min(earliest, max(pieceDue, now)) }
-    earliest = min(earliest, max(intake.deadline, now))
-    for slot in links.indices where links[slot].isTimed {
-      earliest = min(earliest, links[slot].deadline)
-      if links[slot].isReceiving { earliest = min(earliest, flooding[slot].deadline) }
-    }
-    return earliest
-  }
-
   /// Moves complete frames of a link into `output`, at most `framesMax`, most urgent first. Returns the bytes written:
   /// 0 if no frame is queued or the next one does not fit. Any frame fits into `Limits.frameBytesMax` bytes.
   public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
@@ -390,12 +377,6 @@ public final class Node {
   /// Derives the peers from routes and profiles.
   func updateDirectory(_ now: Instant) {
     directory.update(mesh, isParked: isParked, now: now) { links[$0].bearer }
-  }
-
-  /// When the next peer without a route is reported lost.
-  private var peerLossDeadline: Instant {
-    let earliest = directory.deadline(isParked: false)
-    return earliest != .never && isParked ? directory.deadline(isParked: true) : earliest
   }
 
   /// Refills the queues after `pop` made room in them.
@@ -452,7 +433,10 @@ public final class Node {
   func wantClose(_ slot: Int) { closePending |= 1 << UInt64(slot) }
   /// Discards the pending outputs of a slot whose stream is closed.
   func forgetOutputs(_ slot: Int) {
-    if links[slot].state == .idle { bluetoothLinks &= ~(1 << UInt64(slot)) }
+    if links[slot].state == .idle {
+      usedLinks &= ~(1 << UInt64(slot))
+      bluetoothLinks &= usedLinks
+    }
     sinks[slot] = nil
     transmitPending &= ~(1 << UInt64(slot))
     closePending &= ~(1 << UInt64(slot))
@@ -476,6 +460,7 @@ public final class Node {
       links[slot].resume(isInbound: isInbound, local: local, now: now)
     } else {
       links[slot].open(peer: peer, bearer: bearer, isInbound: isInbound, local: local, now: now)
+      usedLinks |= 1 << UInt64(slot)
       if bearer == .bluetoothLE { bluetoothLinks |= 1 << UInt64(slot) }
     }
     wantTransmit(slot)
@@ -488,7 +473,7 @@ public final class Node {
 
   func count(_ change: (inout NodeCounters) -> Void) { change(&counters) }
 
-  private static func takeLowest(_ bits: inout UInt64) -> Int {
+  static func takeLowest(_ bits: inout UInt64) -> Int {
     let slot = bits.trailingZeroBitCount
     bits &= bits &- 1
     return slot

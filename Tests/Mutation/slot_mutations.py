@@ -81,7 +81,7 @@ ROWS = [
     Row("one wake-up processes all messages that are due", "Sources/Node/NodeSessions.swift",
         "while !intake.isSpent(now: now), let output", "while let output", "NodeTests"),
     Row("messages left over by a wake-up schedule no further one",
-        "Sources/Node/Node.swift", "    earliest = min(earliest, max(intake.deadline, now))\n",
+        "Sources/Node/NodeDeadline.swift", "    earliest = min(earliest, max(intake.deadline, now))\n",
         "", "NodeTests"),
     Row("messages not yet parsed are lost in a restart", "Sources/Channel/LaneReceiver.swift",
         "    } while completeEnd > found\n", "    } while completeEnd < found\n", "ChannelTests"),
