@@ -1,5 +1,6 @@
 import CSystem
 import Configuration
+import Primitives
 
 /// The user as which the daemon runs: the owner of its state directory, or before the first start the user `causeway`.
 struct DaemonUser {
