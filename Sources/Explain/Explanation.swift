@@ -71,6 +71,9 @@ public struct Explanation {
   /// The causes that prevent communication. The cause with the lowest rank becomes the verdict.
   private var causes: [(rank: Int, text: String, remedy: String)] = []
 
+  /// Whether the other node refused this box in the last attempt to link.
+  private var isLinkRefused = false
+
   /// The maximum age in seconds of a failure that explains the present state.
   private static let freshSeconds: UInt64 = 600
   /// The maximum age in seconds of a failed end-to-end handshake that is shown as the present state. Nodes retry
@@ -187,6 +190,7 @@ public struct Explanation {
     let subject = word(BearerSection(failure.bearer).name)
     let text = joined(failure.address, ", ", failure.when, ": ", failure.cause.text)
     let isFresh = failure.secondsAgo <= Self.freshSeconds
+    if case .refusedThere = failure.cause, node != nil, isFresh { isLinkRefused = true }
     let who = node.map { called($0) } ?? "the node at that address"
     let names = RemedyNames(peer: who, peerID: (node ?? facts.to).text, ownID: facts.local.text)
     add(
@@ -408,7 +412,9 @@ public struct Explanation {
   // MARK: The verdict
 
   private mutating func conclude() {
-    let isBlocked = causes.contains { $0.rank <= 1 }
+    // A node that refuses a link because of this box's key, certificate or name refuses a session too. A later session
+    // or link shows that the refusal has ended.
+    let isBlocked = isLinkRefused && !facts.hasSession && !isLinked || causes.contains { $0.rank <= 1 }
     if !hops.isEmpty && !isBlocked {
       outcome = knowledge
       verdict = routeText

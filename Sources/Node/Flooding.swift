@@ -121,7 +121,7 @@ extension Node {
       guard try mayCheck(header, payload, on: slot, now) else { return }
     }
     try verify(view, of: header.source, on: slot, now)
-    if refuses(header.source, view) { throw .notTrusted }
+    if refuses(header.source, view, on: slot, now) { throw .notTrusted }
     if let replacement { evict(replacement, for: header.source, on: slot) }
     let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     if hasChanged { routeCost.note(changeFrom: slot) }

@@ -156,6 +156,7 @@ extension Node {
     linkSlots.close(slot)
     associations.linkClosed(slot)
     provenPeers.linkClosed(slot)
+    refusedNames.linkClosed(slot)
     flooding[slot] = LinkFlooding()
     waitingFrames.remove(slot)
     sessions.linkLost(slot)

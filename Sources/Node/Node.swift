@@ -95,6 +95,7 @@ public final class Node {
   var directory = Directory()
   var associations: Associations
   var provenPeers = ProvenPeers()
+  var refusedNames = RefusedNames()
   /// Certificates that await a decision and were not yet reported to the application.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()

@@ -12,8 +12,10 @@ public protocol NodeTrust: AnyObject {
   /// Whether `node` is refused because of its key alone.
   func refuses(_ node: NodeID) -> Bool
   /// Whether `node` is refused under its claimed name. A `proof` shows that the node has just proved its key, so an
-  /// unused name may be pinned to that key. An advertisement alone pins no name.
+  /// unused name may be pinned to that key, and a refusal may raise an alarm. An advertisement alone does neither.
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool
+  /// Whether `refuses` would refuse `node` under this name now. This method has no effect.
+  func wouldRefuse(_ node: NodeID, named name: DisplayName) -> Bool
   /// Whether the node's key is pinned at this node.
   func isKnown(_ node: NodeID) -> Bool
   /// Whether the operator pinned the key of a node. A key that was pinned by trust on first use may be anyone's.
@@ -52,15 +54,54 @@ extension Node {
     for slot in links.indices where links[slot].state == .up { sendDenyLists(on: slot) }
   }
 
-  /// Whether an advertisement is refused, because its node's key is revoked or the name in its profile belongs to
-  /// another node.
-  func refuses(_ source: NodeID, _ view: borrowing AdvertisementView) -> Bool {
+  /// Applies a change of the pins. Ends the sessions and links of nodes whose names now belong to other keys. Requests
+  /// the profiles of nodes whose names are no longer refused.
+  public func pinsChanged(now: Instant) {
+    guard let trust else { return }
+    for association in associations.all {
+      guard let name = claimedName(of: association.peer), trust.wouldRefuse(association.peer, named: name) else {
+        continue
+      }
+      association.protection.seal?.reconsider(now: now) { _ in true }
+      isPumpDue = true
+    }
+    for slot in links.indices where links[slot].state != .idle {
+      guard let name = links[slot].peerName, trust.wouldRefuse(links[slot].peer, named: name) else { continue }
+      closeLink(slot, .notTrusted, retryAfterSeconds: Timing.notTrustedRetryAfterSeconds, now: now)
+    }
+    for (node, name) in refusedNames.all where !trust.wouldRefuse(node, named: name) {
+      refusedNames.forget(node)
+      if let route = mesh.route(to: node) { flooding[Int(route.link)].owe(node, now: now) }
+    }
+  }
+
+  /// The name in the newest profile of a node, even if this node refused the profile; nil if no name is known.
+  public func claimedName(of node: NodeID) -> DisplayName? {
+    if let epoch = mesh.epoch(of: node), let name = refusedNames.name(of: node, in: epoch) { return name }
+    return directory.peer(node)?.name
+  }
+
+  /// Whether a verified advertisement is refused, because its node's key is revoked or the name in its profile belongs
+  /// to another node. If the node has proved its key in an encrypted session, and in the boot epoch of the profile, the
+  /// name is proven too. A refusal then ends the session.
+  func refuses(_ source: NodeID, _ view: borrowing AdvertisementView, on slot: Int, _ now: Instant) -> Bool {
     guard let trust else { return false }
     switch view.kind {
     case .topology, .services: return trust.refuses(source)
     case .profile:
       guard let profile = try? ProfileView(view.body) else { return false }
-      return trust.refuses(source, named: profile.name, proof: nil)
+      let epoch = view.epoch
+      let seal = associations.association(with: source)?.protection.seal
+      let session = seal.flatMap { $0.isAccepted && $0.peerEpoch == epoch ? $0 : nil }
+      let proof = session == nil ? nil : sessionProof(of: source, now: now)
+      guard trust.refuses(source, named: profile.name, proof: proof) else {
+        refusedNames.forget(source, in: epoch)
+        return false
+      }
+      if !trust.refuses(source) { refusedNames.note(source, profile.name, in: epoch, on: slot) }
+      session?.reconsider(now: now) { _ in true }
+      isPumpDue = isPumpDue || session != nil
+      return true
     }
   }
 

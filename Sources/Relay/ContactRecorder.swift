@@ -67,11 +67,24 @@ final class ContactRecorder {
   /// Why this node refuses the key of `id` now; nil if it does not refuse the key, or has not received it.
   func trustFault(_ id: NodeID) -> TrustFault? {
     if trust.isDenied(id) { return .revoked }
+    // A link or session under another name, or from before the pin, does not show that the name is accepted.
+    if let name = node.claimedName(of: id), let refusal = trust.refusal(of: id, under: [UInt8](name)) {
+      return TrustFault(refusal)
+    }
     // Earlier refusals have no effect once the key was accepted. A route to the node through other nodes does not show
     // that the key was accepted.
     if isAccepted(id) { return nil }
     if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
-    return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
+    guard let stranger = trust.strangers.all.first(where: { $0.id == id }) else { return nil }
+    switch stranger.reason {
+    // Pins and deny-lists may have changed since the refusal.
+    case .denied: return nil
+    case .keyChanged: return trust.refusal(of: id, under: stranger.name).map { TrustFault($0) }
+    case .expired, .notYetValid, .unknownIssuer, .authorityAsLeaf, .pathTooLong, .issuerNotAuthority, .revoked,
+      .wrongUsage, .wrongSignature, .weakAlgorithm, .revocationListForged, .chainTooLong, .noUsableKey,
+      .malformedSerial, .revocationUnknown:
+      return TrustFault(stranger.reason)
+    }
   }
 
   /// Whether the key of `id` was accepted for a link or an end-to-end session that exists now.

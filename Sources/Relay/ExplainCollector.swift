@@ -106,9 +106,9 @@ struct ExplainCollector {
     case .refused(.preferences, _): nil
     case .refused(.rejected, byPeer: true), .refused(.undecided, byPeer: true): .refusedThere
     case .refused(.rejected, byPeer: false), .refused(.undecided, byPeer: false):
-      if let stranger = trust.strangers.all.first(where: { $0.id == id }) {
-        .refusedHere(TrustFault(stranger.reason))
-      } else if trust.isPinned(id) {
+      if let fault = contacts.trustFault(id) {
+        .refusedHere(fault)
+      } else if trust.isPinned(id) || trust.strangers.all.contains(where: { $0.id == id }) {
         node.isInRefusalPause(with: id) ? .acceptedSince : nil
       } else {
         .refusedHere(.certificate("its key, certificate or name was not accepted"))

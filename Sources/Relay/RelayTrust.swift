@@ -121,6 +121,10 @@ final class TrustAdapter: NodeTrust {
     keeper.refusal(of: node, named: [UInt8](name), proof: proof) != nil
   }
 
+  func wouldRefuse(_ node: NodeID, named name: DisplayName) -> Bool {
+    keeper.refusal(of: node, under: [UInt8](name)) != nil
+  }
+
   func isKnown(_ node: NodeID) -> Bool { keeper.isPinned(node) }
 
   func isPinnedByOperator(_ node: NodeID) -> Bool { keeper.isPinnedByOperator(node) }
@@ -185,10 +189,10 @@ extension Relay {
   func decide(_ peer: NodeID, _ chain: [[UInt8]], _ now: Instant) {
     var refusal: PeerRefusal?
     // The end-to-end session has just proved the peer's key. So the name that the peer advertises may be pinned to that
-    // key, if no other key has the name.
+    // key, if no other key has the name. If another key has the name, the name raises an alarm.
     let proof = node.sessionProof(of: peer, now: now)
     let checks = checksMade { refusal = self.refusal(of: chain, peer, proof) }
-    if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
+    if refusal == nil, let name = node.claimedName(of: peer) {
       refusal = trust.refusal(of: peer, named: [UInt8](name), proof: proof)
     }
     if let refusal { report(refusal, of: peer, now) }
@@ -235,7 +239,11 @@ extension Relay {
       let text = try trust.carryOut(operation, id, name: name)
       journal.report(.notice, at: loop.now, "trust", text, cause: .box.about(id))
       links.attribute()
-      if operation == .revoke { node.trustChanged(now: loop.now) }
+      switch operation {
+      case .revoke: node.trustChanged(now: loop.now)
+      case .pin, .unpin, .accept: node.pinsChanged(now: loop.now)
+      case .keep, .dismiss: break
+      }
       return (true, text)
     } catch {
       return (false, error.text)

@@ -113,7 +113,15 @@ final class TrustReports {
   var strangers: [StrangerStatus] {
     trust.strangers.all.reversed().map {
       StrangerStatus(
-        id: $0.id, name: String(decoding: $0.name, as: UTF8.self), reason: "\($0.reason.text)", count: $0.count)
+        id: $0.id, name: String(decoding: $0.name, as: UTF8.self), reason: text(of: $0), count: $0.count)
     }
+  }
+
+  /// Why a node was refused. For a changed key, the text names the command that shows what to do. There is an alarm
+  /// only if the node has proved its key and the operator has not decided about it.
+  private func text(of stranger: RefusedStranger) -> String {
+    if stranger.reason != .keyChanged { return "\(stranger.reason.text)" }
+    let hasAlarm = trust.alarms.all.contains { $0.offered == stranger.id }
+    return "\(stranger.reason.text); see: causeway \(hasAlarm ? "identity alarms" : "explain \(stranger.id.shortText)")"
   }
 }

@@ -79,6 +79,8 @@ public final class Seal {
 
   /// Whether there is a confirmed session, so that `seal` can be used.
   public var isOpen: Bool { current != nil }
+  /// Whether the other end has proved its key in a session that this end has accepted, even if it is not confirmed.
+  public var isAccepted: Bool { current != nil || attempt?.phase == .accepted }
   /// Whether the other end announced that it reads payloads of the type `FrameType.joined`.
   public var peerReadsJoined: Bool { current?.peerReadsJoined ?? false }
   /// The time of the last progress of the handshake in progress; nil without a handshake.

@@ -61,7 +61,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .chainTooLong: "its chain is longer than 8 intermediate certificates, or has more than 256 names"
     case .noUsableKey: "it sent no certificate with an ECDSA P-256 key"
     case .denied: "its key is revoked (deny-list)"
-    case .keyChanged: "another key is pinned under its name or one that looks like it; see: causeway identity alarms"
+    case .keyChanged: "another key is pinned under its name or one that looks like it"
     case .malformedSerial: "a serial number in its chain is not 1 to 20 bytes in the shortest form; issue a new one"
     case .revocationUnknown: "a file in the anchors directory that may revoke it cannot be read; see: causeway doctor"
     }

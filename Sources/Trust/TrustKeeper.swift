@@ -96,7 +96,8 @@ public final class TrustKeeper: PeerJudge {
   }
 
   /// Checks deny-lists and the name that the peer claims. The name must not be pinned to another key, and must not be
-  /// similar to a name that is pinned to another key (`nameSkeleton`).
+  /// similar to a name that is pinned to another key (`nameSkeleton`). A pin of first use counts only under the policy
+  /// `firstUse`, a pin that the operator set under every policy.
   ///
   /// `proof` states that the peer has just proved its key; nil means that the name is from an advertisement. Two
   /// effects require a proof. Under the policy `firstUse`, an unused name is pinned to the peer if the rate allows
@@ -108,10 +109,23 @@ public final class TrustKeeper: PeerJudge {
     return refusal
   }
 
+  /// The same decision as `refusal(of:named:proof:)`, without any effect: why `peer` is refused under a name now.
+  public func refusal(of peer: NodeID, under name: [UInt8]) -> PeerRefusal? {
+    if isDenied(peer) { return .denied }
+    return pin(against: peer, nameSkeleton(name)) == nil ? nil : .keyChanged
+  }
+
+  /// The pin because of which `peer` may not use a name with this skeleton.
+  private func pin(against peer: NodeID, _ skeleton: [UInt8]) -> Pin? {
+    store.state.pins.first {
+      $0.holds(skeleton) && $0.node != peer && ($0.isByOperator || policy == .firstUse)
+    }
+  }
+
   private func judge(_ peer: NodeID, _ name: [UInt8], _ proof: KeyProof?) -> PeerRefusal? {
     if isDenied(peer) { return .denied }
     let skeleton = nameSkeleton(name)
-    if let pin = store.state.pins.first(where: { $0.holds(skeleton) && $0.node != peer }) {
+    if let pin = pin(against: peer, skeleton) {
       if let proof { alarms.raise(pin, offered: peer, under: name, at: proof.at) }
       return .keyChanged
     }

@@ -120,6 +120,16 @@ struct ExplanationTests {
     #expect(!explanation.findings.contains { $0.text == "sealed end to end" })
   }
 
+  @Test func `a node that refused a link is not reported as reachable over a relay`() {
+    for cause in [ContactCause.refusedThere(alert: 44), .refusedThere(alert: nil)] {
+      let refused = explainFar { $0.failures = [failure(far, cause)] }
+      #expect(refused.outcome == .cannotTalk && refused.verdict.hasPrefix("it refuses this box"))
+      // A session that was opened since shows that the nodes accept each other.
+      #expect(explainFar { ($0.failures, $0.hasSession) = ([failure(far, cause)], true) }.outcome == .canTalk)
+      #expect(explainFar { $0.failures = [failure(far, cause, secondsAgo: 601)] }.outcome == .untried)
+    }
+  }
+
   @Test func `a full table is reported with the node that has it`() {
     let here = explainFar { $0.sessionFault = SessionFault(.noSlotHere, secondsAgo: 0) }
     #expect(!here.canTalk && here.verdict == "this box is busy: all its sessions with peers are in use")

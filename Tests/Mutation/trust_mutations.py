@@ -17,7 +17,31 @@ IDENTITY = "Sources/Identity/NodeIdentity.swift"
 STATE = "Sources/Identity/StateDirectory.swift"
 CONFIGURATION = "Sources/Configuration/ConfigurationFile.swift"
 
+KEEPER = "Sources/Trust/TrustKeeper.swift"
+NODE_TRUST = "Sources/Node/NodeTrust.swift"
+
 ROWS = [
+    Row("a pin of first use refuses other keys under every policy", KEEPER, " && ($0.isByOperator || policy == .firstUse)", "",
+        "TrustTests"),
+    Row("a session proves no name that arrives later", NODE_TRUST,
+        "let proof = session == nil ? nil : sessionProof(of: source, now: now)", "let proof: KeyProof? = nil", "NodeTests"),
+    Row("a session stays open whose peer claims a refused name", NODE_TRUST, "      session?.reconsider(now: now) { _ in true }\n", "",
+        "NodeTests"),
+    Row("a refused name is forgotten", NODE_TRUST,
+        "if !trust.refuses(source) { refusedNames.note(source, profile.name, in: epoch, on: slot) }", "", "NodeTests"),
+    Row("a new pin ends no session", NODE_TRUST, "      association.protection.seal?.reconsider(now: now) { _ in true }\n", "",
+        "NodeTests"),
+    Row("a name that is no longer refused is not requested", NODE_TRUST,
+        "if let route = mesh.route(to: node) { flooding[Int(route.link)].owe(node, now: now) }", "", "NodeTests"),
+    Row("names behind one link displace those behind another", "Sources/Node/RefusedNames.swift",
+        "entries[free ?? oldestOfLargest]", "entries[free ?? Int(lastOrder % 64)]", "NodeTests"),
+    Row("a refused link is forgotten where a relay leads to the node", "Sources/Explain/Explanation.swift",
+        "isLinkRefused && !facts.hasSession && !isLinked || ", "", "ExplainTests"),
+    Row("a refused name always points to an alarm", "Sources/Relay/TrustReports.swift",
+        "trust.alarms.all.contains { $0.offered == stranger.id }", "true", "RelayTests"),
+    Row("a refusal by an old pin is still a fault of trust", "Sources/Relay/ContactRecorder.swift",
+        "case .keyChanged: return trust.refusal(of: id, under: stranger.name).map { TrustFault($0) }",
+        "case .keyChanged: return TrustFault(stranger.reason)", "RelayTests"),
     Row("a damaged block of the stored identity is skipped", IDENTITY,
         "throw .unusableCertificate(path: directory.file(name), reason: fault)", "_ = fault", "IdentityTests"),
     Row("keys of strangers check signatures", CHAIN, "      ChainSignatures.check(first, anchors)\n      cmbedtls_replay_checks()\n", "",

@@ -14,6 +14,7 @@ final class Acquaintances: NodeTrust {
   var firstUse: [NodeID] = []
   func refuses(_ node: NodeID) -> Bool { false }
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { false }
+  func wouldRefuse(_ node: NodeID, named name: DisplayName) -> Bool { refuses(node) }
   func isKnown(_ node: NodeID) -> Bool { known.contains(node) || firstUse.contains(node) }
   func isPinnedByOperator(_ node: NodeID) -> Bool { known.contains(node) }
   func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }

@@ -179,6 +179,7 @@ final class Revocation: NodeTrust {
   var revoked: NodeID?
   func refuses(_ node: NodeID) -> Bool { node == revoked }
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { node == revoked }
+  func wouldRefuse(_ node: NodeID, named name: DisplayName) -> Bool { refuses(node) }
   func isKnown(_ node: NodeID) -> Bool { false }
   func isPinnedByOperator(_ node: NodeID) -> Bool { false }
   func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }

@@ -19,6 +19,9 @@ private final class Doorkeeper: NodeTrust {
     if let owner = names[name.text], owner != node { return true }
     return denied.contains(node)
   }
+  func wouldRefuse(_ node: NodeID, named name: DisplayName) -> Bool {
+    denied.contains(node) || (names[name.text].map { $0 != node } ?? false)
+  }
   func isKnown(_ node: NodeID) -> Bool { false }
   func isPinnedByOperator(_ node: NodeID) -> Bool { false }
   /// The number of deny-list signatures that were verified.
@@ -76,6 +79,78 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   bench.receive(bench.profile(2, name: "ghost"), on: slot)
   #expect(trust.asked.map { $0.node } == [bench.id(1), bench.id(2)])
   #expect(!trust.asked.contains { $0.isProven })
+}
+
+/// Three nodes in a line. The first node asks `trust`, and its application decides on certificates.
+private func row(_ trust: Doorkeeper) -> Row {
+  Row(3, trust: [0: trust]) { number, settings in settings.asksApplication = number == 0 }
+}
+
+@Test func `a name that is refused in an advertisement is known when its node proves its key`() {
+  let trust = Doorkeeper()
+  trust.names["n2"] = Bench.people[30].id
+  let row = row(trust)
+  let node = row.boxes[0].node, other = row.boxes[2].identity.id
+  #expect(node.peer(other) == nil && node.claimedName(of: other)?.text == "n2")
+  #expect(node.claimedName(of: row.boxes[1].identity.id)?.text == "n1")
+  row.say("hello", from: 2, to: 0)
+  row.pass(.seconds(1))
+  // The decision on the certificate includes the decision on the name.
+  #expect(row.boxes[0].asked.map { $0.peer } == [other])
+  node.decide(other, isAccepted: false, now: row.now)
+  row.pass(.seconds(1))
+  #expect(row.boxes[0].texts == [] && !node.hasSession(with: other))
+}
+
+@Test func `a session proves the name in a profile that arrives during the session`() {
+  let trust = Doorkeeper()
+  let row = row(trust)
+  let node = row.boxes[0].node, other = row.boxes[2].identity.id
+  row.say("hello", from: 2, to: 0)
+  row.pass(.seconds(1))
+  node.decide(other, isAccepted: true, now: row.now)
+  row.pass(.seconds(5))
+  #expect(row.boxes[0].texts == ["hello"] && node.hasSession(with: other))
+  trust.asked = []
+  trust.names["n2"] = Bench.people[30].id
+  // Profiles are renewed every 200 s.
+  row.pass(.seconds(210))
+  #expect(trust.asked.contains { $0.node == other && $0.isProven })
+  #expect(!trust.asked.contains { $0.node != other && $0.isProven }, "there is no session with the other node")
+  #expect(!node.hasSession(with: other))
+  row.pass(.seconds(5))
+  let obstacle = row.boxes[2].node.sealObstacle(with: row.boxes[0].identity.id, now: row.now)
+  #expect(obstacle?.reason == .refused(.rejected, byPeer: true))
+}
+
+@Test func `a name that the operator pins to another key ends sessions and links at once`() {
+  for isNeighbour in [true, false] {
+    let trust = Doorkeeper()
+    let row = row(trust)
+    let number = isNeighbour ? 1 : 2
+    let node = row.boxes[0].node, other = row.boxes[number].identity.id
+    row.say("hello", from: number, to: 0)
+    row.pass(.seconds(1))
+    node.decide(other, isAccepted: true, now: row.now)
+    row.pass(.seconds(5))
+    #expect(node.hasSession(with: other) && node.isLinked)
+    trust.names["n\(number)"] = Bench.people[30].id
+    node.pinsChanged(now: row.now)
+    row.settle()
+    #expect(!node.hasSession(with: other) && node.isLinked == !isNeighbour)
+  }
+}
+
+@Test func `a profile is requested when its name is no longer refused`() {
+  let trust = Doorkeeper()
+  trust.names["n2"] = Bench.people[30].id
+  let row = row(trust)
+  let node = row.boxes[0].node, other = row.boxes[2].identity.id
+  #expect(node.peer(other) == nil)
+  trust.names = [:]
+  node.pinsChanged(now: row.now)
+  row.pass(.seconds(2))
+  #expect(node.peer(other)?.name.text == "n2" && node.claimedName(of: other)?.text == "n2")
 }
 
 @Test func `a revoked key loses its links at once`() {

@@ -1,8 +1,10 @@
 import CSystem
+import Explain
 import FileSupport
 import Identity
 import Journal
 import Primitives
+import Reactor
 import Testing
 import Trust
 
@@ -46,5 +48,36 @@ import Trust
     try keeper.revoke(NodeID(high: 3, low: 4))
     #expect(reports.text.hasSuffix("1 pinned, 1 revoked"))
     #expect(reports.alarm.isEmpty && reports.alarms.isEmpty && reports.strangers.isEmpty)
+  }
+
+  /// The reason of the only refused node in the status.
+  private func reason(_ reports: TrustReports) -> String {
+    #expect(reports.strangers.count == 1)
+    return reports.strangers.first?.reason ?? ""
+  }
+
+  @Test func `the reason of a refused name points to a command that knows the node`() throws {
+    let (reports, keeper) = try reports()
+    let pinned = NodeID(high: 1, low: 2), other = NodeID(high: 3, low: 4), name = Array("anna".utf8)
+    _ = try keeper.pin(pinned, named: name)
+    #expect(keeper.refusal(of: other, named: name, proof: nil) == .keyChanged)
+    #expect(reports.alarms.isEmpty && reason(reports).hasSuffix("see: causeway explain \(other.shortText)"))
+    let proof = KeyProof(from: 1, over: .ethernet, at: .zero)
+    #expect(keeper.refusal(of: other, named: name, proof: proof) == .keyChanged)
+    #expect(reports.alarms.count == 1 && reason(reports).hasSuffix("see: causeway identity alarms"))
+    #expect(try keeper.keep(other) == 1)
+    #expect(reason(reports).hasSuffix("see: causeway explain \(other.shortText)"))
+  }
+
+  @Test func `a refusal is a fault of trust only while it is in force`() throws {
+    let (_, keeper) = try reports()
+    let loop = try EventLoop()
+    let contacts = ContactRecorder(loop, try makeNode(keeper.identity, now: loop.now), keeper)
+    let pinned = NodeID(high: 1, low: 2), other = NodeID(high: 3, low: 4), name = Array("anna".utf8)
+    _ = try keeper.pin(pinned, named: name)
+    #expect(keeper.refusal(of: other, named: name, proof: nil) == .keyChanged)
+    #expect(contacts.trustFault(other) == .otherKeyPinned)
+    _ = try keeper.unpin(pinned, name: [])
+    #expect(keeper.strangers.all.count == 1 && contacts.trustFault(other) == nil)
   }
 }

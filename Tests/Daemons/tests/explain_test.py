@@ -270,6 +270,34 @@ class ExplainTest(DaemonsTest):
         # The refused node reports the refusal, too.
         self.cannot(false, (box.id[:8],), "it refuses this box: it does not trust this box's key or name", false.id)
 
+    def test_an_impostor_two_links_away_is_refused_with_an_alarm(self):
+        middle = self.daemon("middle").start()
+        bob = self.daemon("bob", middle, trust="policy = first-use").start()
+        alice = self.daemon("alice", middle).start()
+        wait("alice answers", lambda: bob.run("ping", alice.id, "--count", "1")[0] == 0)
+        wait("alice is pinned", lambda: f"{alice.id}  alice" in bob.identity("show"))
+        alice.stop()
+        impostor = self.daemon("impostor", middle, display="alice").start()
+        wait("the name is refused", lambda: impostor.id in [node["id"] for node in bob.status["box"]["refused_strangers"]])
+        # The advertisement alone proves nothing and raises no alarm, but the answers agree about the refusal.
+        self.assertEqual(bob.status["box"]["alarms"], [])
+        self.assertIn(f"see: causeway explain {impostor.id[:8]}", bob.status["box"]["refused_strangers"][0]["reason"])
+        self.cannot(bob, (impostor.id,), "alice is refused here: another key is pinned under its name",
+                    f"causeway identity trust {impostor.id} --name")
+        # The session proves the key, and bob refuses the session.
+        self.assertNotEqual(impostor.run("ping", bob.id, "--count", "1")[0], 0)
+        wait("the alarm is there", lambda: [alarm["offered"] for alarm in bob.status["box"]["alarms"]] == [impostor.id])
+        self.assertIn("see: causeway identity alarms", bob.status["box"]["refused_strangers"][0]["reason"])
+        self.assertIn(f"but {impostor.id} was seen once", bob.run("identity", "alarms")[1])
+        self.assertIn(f"{impostor.id} was seen under that name", bob.log("error"))
+        self.cannot(bob, (impostor.id,), "another key is pinned under its name", f"causeway identity trust {impostor.id}")
+        self.cannot(impostor, (bob.id,), "bob refuses this box", f"on bob: causeway identity trust {impostor.id}")
+        self.assertIn("alarm ended", bob.identity("keep", impostor.id))
+        self.assertIn(f"see: causeway explain {impostor.id[:8]}", bob.status["box"]["refused_strangers"][0]["reason"])
+        # The operator accepts the key, and the profile that was refused is requested again.
+        bob.identity("trust", impostor.id, "--name", "alice")
+        wait("the impostor is a peer", lambda: impostor.id in [peer["id"] for peer in bob.status["peers"]])
+
     def test_a_key_that_is_revoked(self):
         box, bob = self.linked()
         bob_id = bob.id

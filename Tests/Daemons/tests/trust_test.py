@@ -217,6 +217,25 @@ class TrustTest(DaemonsTest):
         time.sleep(2)
         self.assertEqual(box.status["box"]["alarms"], [])
 
+    def test_under_policy_open_a_pin_of_first_use_refuses_nobody(self):
+        box = self.daemon("box", trust="policy = first-use").start()
+        bob = self.daemon("bob", box).start()
+        wait("bob is pinned", lambda: f"{bob.id}  bob" in box.identity("show"))
+        box.stop()
+        box.trust = "policy = open"
+        box.write()
+        box.start()
+        bob.stop()
+        bob.identity("new", "--replace")
+        bob.start()
+        wait("the new key is linked", lambda: box.neighbours() == ["bob"])
+        self.assertIn("1 pins unverified", box.status["box"]["trust"])
+        self.assertEqual((box.status["box"]["alarms"], box.status["box"]["refused_strangers"]), ([], []))
+        # The operator's pin of the name applies at once.
+        box.identity("trust", "1" * 32, "--name", "bob")
+        wait("bob is refused", lambda: box.neighbours() == [])
+        self.assertEqual(box.status["box"]["refused_strangers"][0]["id"], bob.id)
+
     # Strangers with many keys
 
     def come(self, box, name, address, identity=None, seconds=0.5):
