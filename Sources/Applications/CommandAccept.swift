@@ -62,6 +62,7 @@ func accept(
       view.notice(text)
     }
   }
+  defer { doorkeeper.close() }
   try make(.advertise(type: type, info: options.info), connection)
   view.introduce(connection)
   var window = MessageWindow()
@@ -69,7 +70,7 @@ func accept(
   var names = MemberNames()
   var sightings = Sightings()
   while true {
-    doorkeeper.checkTime()
+    doorkeeper.update()
     let watch = DaemonConnection.Watch(
       input: doorkeeper.descriptor, signals: console.signals, output: console.output)
     switch try wake(connection, console, until: min(end, lines.nextDeadline, doorkeeper.deadline), watch) {

@@ -138,6 +138,7 @@ extension FilesView {
     case .broken(let fault)?:
       text.add(" not received: its sender violated the protocol: ")
       text.add(fault.text)
+    case nil where !transfer.isAccepted: text.add(" ended before it was answered")
     case nil: text.add(" not received: its sender did not return in time")
     }
     if !isReceived && !lines.admits(text, .ended, of: transfer.from.node, peer) { return }
@@ -160,6 +161,16 @@ extension IncomingFiles {
   /// Whether every file is stored.
   var isReceived: Bool {
     if case .complete(let verdicts)? = outcome { verdicts.allSatisfy { $0 == .stored } } else { false }
+  }
+
+  /// Whether the result is final and can be shown. The result of an offer that was not received is shown before the
+  /// sender has the last records. Otherwise the next question would be shown first.
+  var hasResult: Bool {
+    switch phase {
+    case .over: true
+    case .ending: !isReceived
+    case .opening, .asking, .waiting, .receiving, .away: false
+    }
   }
 
   /// Whether --count includes this transfer. Offers that a person or a rule declined are not included.

@@ -38,7 +38,16 @@ final class IncomingFiles {
   private var hasFinished = false
   private(set) var work = IncomingWork()
   private(set) var offer: OfferRecord?
-  private(set) var phase = Phase.opening
+  private(set) var phase = Phase.opening {
+    didSet {
+      // Every way out of `asking` passes here, so no question remains after its offer.
+      if phase == .asking { return }
+      question?.withdraw()
+      question = nil
+    }
+  }
+  /// The question to the user in the phase `asking`; otherwise nil.
+  private(set) var question: OfferQuestion?
   /// The deadline of the current phase; see `timeUp`.
   private(set) var deadline = Instant.never
   /// Whether the offer was accepted before. A repetition of the offer is then accepted without a question.
@@ -48,6 +57,7 @@ final class IncomingFiles {
   private(set) var words = TextBuilder()
   var progress = FileProgress()
   var toldItems = 0
+  var isResultShown = false
   private let connection: any LocalConnection
   private let console: any Console
 
@@ -120,7 +130,8 @@ final class IncomingFiles {
     if work.receiver.isComplete, phase == .receiving, deadline == .never {
       deadline = console.now + FileLimits.verdictTime
     }
-    return step.offer != nil
+    // The bytes after the offer can be its cancellation.
+    return step.offer != nil && outcome == nil
   }
 
   private func take(_ step: IncomingWork.Step) {
@@ -213,8 +224,9 @@ final class IncomingFiles {
     offer.flatMap { Partial.bytesHeld($0, from: sender, in: directory) }
   }
 
-  /// Enters the phase in which the transfer waits for the user's answer.
-  func asked() {
+  /// Enters the phase in which the transfer waits for the user's answer to `question`.
+  func asked(_ question: OfferQuestion) {
+    self.question = question
     phase = .asking
     deadline = console.now + .seconds(UInt64(TransferLimits.offerSeconds))
   }

@@ -38,11 +38,15 @@ final class InvitationPrompt {
 
   /// The descriptor of standard input while a question waits for its answer; otherwise -1.
   var descriptor: CInt { questions.descriptor }
-  /// When to call `checkTime`.
+  /// When to call `update`.
   var deadline: Instant { questions.deadline }
 
-  /// Lets the shown question accept answers when its reading time is over. Call it before each wait for events.
-  func checkTime() { questions.checkTime() }
+  /// Shows the next question, and lets the shown one accept answers when its reading time is over. Call it before each
+  /// wait for events.
+  func update() { questions.update() }
+
+  /// Ends all questions without an answer. Call it when the command ends, before its last lines.
+  func close() { questions.withdrawAll() }
 
   func invited(_ invitation: Invitation, _ peer: LocalPeer) {
     switch rule.answer(invitation.from.node, peer) {

@@ -39,9 +39,10 @@ final class PipeListener {
       invitation, peer, isAccepted in
       if !isAccepted { lines.write(answerText(invitation, peer, false), .declined, of: invitation.from.node, peer) }
     }
+    defer { prompt.close() }
     try make(.advertise(type: type, info: options.info), connection)
     while true {
-      prompt.checkTime()
+      prompt.update()
       let watch = DaemonConnection.Watch(
         input: prompt.descriptor, signals: console.signals, output: console.output)
       let end = stream == nil ? patience : .never

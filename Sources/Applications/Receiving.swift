@@ -62,6 +62,7 @@ final class Receiving {
   }
 
   func run() throws(CommandError) {
+    defer { questions.withdrawAll() }
     while !isOver {
       if let broken = try broken(console, turn) { try connectAgain(broken) }
     }
@@ -78,6 +79,7 @@ final class Receiving {
   private func connectAgain(_ text: TextBuilder) throws(CommandError) {
     var text = text
     text.add("; reconnecting (^C ends)")
+    for transfer in transfers where transfer.phase == .asking { broke(transfer) }
     view.notice(text)
     for transfer in transfers { broke(transfer) }
     guard let again = connection.restored(until: end, signals: console.signals) else {
@@ -97,7 +99,7 @@ final class Receiving {
     admit()
     show()
     if isOver { return }
-    questions.checkTime()
+    questions.update()
     var until = min(course == .receiving ? end : .never, lines.nextDeadline, questions.deadline)
     if !waiting.isEmpty {
       let now = console.now
@@ -116,10 +118,7 @@ final class Receiving {
     }
     lines.printOmittedCounts()
     let now = console.now
-    for transfer in transfers where now >= transfer.deadline {
-      if transfer.phase == .asking { withdraw(transfer) }
-      transfer.timeUp()
-    }
+    for transfer in transfers where now >= transfer.deadline { transfer.timeUp() }
     if now >= end && course == .receiving {
       course = .timeIsOver
       cancel()
@@ -144,9 +143,11 @@ final class Receiving {
 
   /// Removes transfers that are over. Ends the command if it has nothing left to do.
   private func tidy() {
+    if isFull { for transfer in transfers where transfer.phase == .asking { refuseFurther(transfer) } }
     for transfer in transfers {
       view.printItems(transfer)
-      if transfer.phase == .over { concluded(transfer) }
+      if transfer.hasResult { show(resultOf: transfer) }
+      if transfer.phase == .over { count(transfer) }
     }
     transfers.removeAll { $0.phase == .over }
     for transfer in transfers where transfer.phase == .waiting { accept(transfer) }
@@ -165,7 +166,7 @@ final class Receiving {
     var text = TextBuilder()
     let answer = rule.answer(from.node, peer)
     if answer == .no { text.add("not accepted here") }
-    if isLeaving { text.add("the receiver is stopping") }
+    if course != .receiving { text.add("the receiver is stopping") }
     guard text.bytes.isEmpty else {
       connection.ask(.answer(invitation: number, into: 0, text: text.bytes))
       return view.printDeclined(peer, from, text, lines)
@@ -237,7 +238,6 @@ final class Receiving {
     case .streamEnded(let number, _, let end):
       guard let transfer = transfer(number) else { return }
       let wasReceiving = transfer.phase == .receiving
-      if transfer.phase == .asking { withdraw(transfer) }
       transfer.ended(number, end)
       if wasReceiving && transfer.phase == .away { reportInterruption(transfer) }
     case .done(let request, let outcome, _):
@@ -255,26 +255,19 @@ final class Receiving {
 
   private func broke(_ transfer: IncomingFiles) {
     if transfer.phase == .away || transfer.phase == .over { return }
-    if transfer.phase == .asking { withdraw(transfer) }
     let wasReceiving = transfer.phase == .receiving
     transfer.gone(isCut: false)
     if wasReceiving && transfer.phase == .away { reportInterruption(transfer) }
   }
 
-  private func withdraw(_ transfer: IncomingFiles) {
-    let text = TextBuilder(name: transfer.name, ": the offer has ended, no answer is needed")
-    questions.withdraw(transfer.stream, lines.admitted(text, .withdrawn, of: transfer.from.node, peer(of: transfer)))
-  }
-
   private func offered(_ session: UInt32, _ received: UInt32, _ from: MemberAddress, _ name: [UInt8]) {
-    guard case .offer(let resource, let attempt)? = ResourceStream(name), !isLeaving else {
+    guard case .offer(let resource, let attempt)? = ResourceStream(name), course == .receiving else {
       connection.ask(.take(stream: received, isWanted: false, limit: 0))
       return
     }
     let peer = names.member(from)?.peer ?? LocalPeer(name: [], hops: 0, isVerified: false)
     let isTrusted = peer.isVerified || rule.answer(from.node, peer) == .yes
     if let known = transfers.first(where: { $0.from == from && $0.resource == resource }) {
-      if known.phase == .asking { withdraw(known) }
       if known.outcome == nil {
         guard known.phase != .away || findSlot(for: from.node, isTrusted: true) else {
           // The offer was accepted before, so it is postponed instead of refused. The sender then tries again until the
@@ -317,7 +310,6 @@ final class Receiving {
   }
 
   private func giveWay(_ transfer: IncomingFiles) {
-    if transfer.phase == .asking { withdraw(transfer) }
     let wasReceiving = transfer.phase == .receiving
     transfer.giveWay()
     guard wasReceiving, transfer.phase == .away, !view.isJSON else { return }
@@ -358,25 +350,33 @@ final class Receiving {
       return transfer.refuse(.noSpace, text)
     }
     if transfer.isAccepted || held != nil { return accept(transfer) }
-    let others = transfers.count { $0.isAccepted && $0 !== transfer }
-    if received + failed + UInt64(others) >= count {
-      return transfer.refuse(.declined, TextBuilder("no more offers are accepted"))
-    }
+    if isFull { return refuseFurther(transfer) }
     switch rule.answer(transfer.from.node, peer) {
     case .yes: accept(transfer)
     case .no: transfer.refuse(.declined, TextBuilder("not accepted here"))
     case .ask where questions.isOver: transfer.refuse(.declined, TextBuilder("nobody is available to answer"))
     case .ask:
-      transfer.asked()
+      let question = OfferQuestion(transfer, peer, questions, lines)
+      transfer.asked(question)
       view.clear()
       let text = offerQuestion(offer, peer, transfer.from.node, free)
-      guard let removed = questions.ask(transfer.stream, text, isVerified: peer.isVerified) else { return }
-      self.transfer(removed)?.refuse(.declined, TextBuilder("newer offers wait for an answer"))
+      guard let removed = questions.ask(question.number, text, isVerified: peer.isVerified) else { return }
+      asking(removed)?.refuse(.declined, TextBuilder("newer offers wait for an answer"))
     }
   }
 
+  /// Whether --count offers were received, have failed, or are being received.
+  private var isFull: Bool { received + failed + UInt64(transfers.count { $0.isAccepted }) >= count }
+
+  private func refuseFurther(_ transfer: IncomingFiles) {
+    transfer.refuse(.declined, TextBuilder("no more offers are accepted"))
+  }
+
+  /// The transfer that waits for the answer to a question.
+  private func asking(_ question: UInt32) -> IncomingFiles? { transfers.first { $0.question?.number == question } }
+
   private func answered(_ number: UInt32, _ accepts: Bool) {
-    guard let transfer = transfer(number), transfer.phase == .asking else { return }
+    guard let transfer = asking(number) else { return }
     if accepts { accept(transfer) } else { transfer.refuse(.declined, TextBuilder()) }
   }
 
@@ -415,11 +415,15 @@ final class Receiving {
     if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 
-  /// Counts the result of a transfer as received or failed, and shows the result.
-  private func concluded(_ transfer: IncomingFiles) {
-    guard let offer = transfer.offer else { return }
-    let isReceived = transfer.isReceived
-    if isReceived { received += 1 } else if transfer.counts { failed += 1 }
-    view.concluded(transfer, offer, isReceived, peer(of: transfer), lines)
+  /// Counts the result of a transfer as received or failed.
+  private func count(_ transfer: IncomingFiles) {
+    if transfer.offer == nil { return }
+    if transfer.isReceived { received += 1 } else if transfer.counts { failed += 1 }
+  }
+
+  private func show(resultOf transfer: IncomingFiles) {
+    guard let offer = transfer.offer, !transfer.isResultShown else { return }
+    transfer.isResultShown = true
+    view.concluded(transfer, offer, transfer.isReceived, peer(of: transfer), lines)
   }
 }

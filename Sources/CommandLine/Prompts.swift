@@ -21,28 +21,25 @@ public final class Prompts {
 
   /// The input's descriptor while a question waits for its answer; otherwise -1.
   public var descriptor: CInt { queue.isEmpty || input.isOver ? -1 : console.input }
-  /// When to call `checkTime`.
+  /// When to call `update`.
   public var deadline: Instant { queue.deadline }
   /// Whether the input is closed, so that nobody can answer.
   public var isOver: Bool { input.isOver }
   public var isEmpty: Bool { queue.isEmpty }
 
-  /// Asks a question when no other question is shown. `number` identifies the question in `readInput` and `withdraw`,
-  /// and `isVerified` states whether the question is about a peer whose key is verified. Returns the number of a
-  /// question that is removed without an answer because too many strangers' questions wait, or nil.
+  /// Adds a question, which `update` shows when no other question is shown. `number` identifies the question in
+  /// `readInput` and `withdraw`, and `isVerified` states whether the question is about a peer whose key is verified.
+  /// Returns the number of a question that is removed without an answer because too many strangers' questions wait, or
+  /// nil.
   public func ask(_ number: UInt32, _ text: TextBuilder, isVerified: Bool) -> UInt32? {
-    let removed = queue.add(number, text, isVerified: isVerified)
-    askNext()
-    return removed
+    queue.add(number, text, isVerified: isVerified)
   }
 
-  /// Removes a question without an answer. If the question is on the screen, prints `notice` unless that is nil, and
-  /// asks the next question.
+  /// Removes a question without an answer. If the question is on the screen, prints `notice` unless that is nil.
   public func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder?) {
     guard queue.remove(number) else { return }
     console.endQuestion(isAnswered: false)
     if let notice = notice() { console.putError(notice) }
-    askNext()
   }
 
   /// Removes all questions without an answer.
@@ -70,15 +67,19 @@ public final class Prompts {
       }
       console.endQuestion(isAnswered: true)
       body(number, isYes(line))
-      askNext()
     }
   }
 
-  /// Lets the shown question accept answers after its reading time. If a line was typed during this time, the line is
-  /// discarded and the question repeated. Call it before each wait for input.
-  public func checkTime() {
+  /// Shows the next question if none is shown, and lets the shown question accept answers after its reading time. If a
+  /// line was typed during this time, the line is discarded and the question repeated.
+  ///
+  /// Call it before each wait, after all that the last event has caused is printed. The next question is then below the
+  /// result of the previous one, and is not printed twice.
+  public func update() {
+    if input.isOver { return }
+    askNext()
     let now = console.now
-    if input.isOver || now < queue.deadline { return }
+    if now < queue.deadline { return }
     if console.isReadable { askAgain() } else { queue.readingTimeIsOver(now) }
   }
 
@@ -107,7 +108,7 @@ public final class Prompts {
     var answer: Bool?
     _ = questions.ask(0, text, isVerified: true)
     while answer == nil {
-      questions.checkTime()
+      questions.update()
       if questions.waitForInput() { questions.readInput { _, accepts in answer = accepts } }
     }
     return answer

@@ -1,7 +1,10 @@
 import LocalAPI
+import Primitives
 import Session
 import Transfer
 import TransferFiles
+
+@testable import Applications
 
 /// A receiver of files at the other end of a scripted connection. It accepts each offer into a directory.
 final class FileReceiver {
@@ -69,6 +72,31 @@ final class FileSender {
   func offer(from sender: MemberAddress, session: UInt32, stream: UInt32) -> LocalEvent {
     let name = ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: 1).name
     return .stream(session: session, stream: stream, from: sender, name)
+  }
+
+  /// The address of a sender whose id begins with the digits `number`.
+  static func address(_ number: UInt64) -> MemberAddress {
+    MemberAddress(node: NodeID(high: number << 32, low: 1), endpoint: 1)
+  }
+
+  /// The steps in which this sender, at `address(number)` and with the name “p” and the number, invites and offers.
+  func offers(as number: UInt64, isVerified: Bool = false) -> [ScriptedConnection.Step] {
+    let address = Self.address(number), peer = peer("p\(number)", isVerified: isVerified)
+    func session(_ connection: ScriptedConnection) -> UInt32 {
+      connection.number { if case .open = $0 { true } else { false } }
+    }
+    return [
+      .event(invited(by: address, peer, rules: FileLimits.rules, number: UInt32(90 + number))),
+      .answer { connected(address, peer, session: session($0)) },
+      .answer { self.offer(from: address, session: session($0), stream: UInt32(700 + number)) },
+      .answer { self.respond($0)! }, .answer { self.respond($0)! },
+    ]
+  }
+
+  /// The event with which the user of the sender cancels the transfer.
+  func cancel(_ connection: ScriptedConnection) -> LocalEvent {
+    work.cancel()
+    return .streamBytes(stream: connection.takenStream, work.step().bytes)
   }
 
   /// The next event for the receiver; nil if there is none now.

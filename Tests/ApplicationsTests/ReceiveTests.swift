@@ -97,26 +97,13 @@ import TransferFiles
     #expect(console.errors.contains("bob: “hello.txt”, 1 file, 5 B declined"))
   }
 
-  /// The steps of a sender that invites and offers a file. The first digits of its id are `number`.
-  private func offers(_ number: UInt64, _ sender: FileSender, isVerified: Bool) -> [ScriptedConnection.Step] {
-    let address = MemberAddress(node: NodeID(high: number << 32, low: 1), endpoint: 1)
-    let peer = peer("p\(number)", isVerified: isVerified)
-    func session(_ connection: ScriptedConnection) -> UInt32 {
-      connection.number { if case .open = $0 { true } else { false } }
-    }
-    return [
-      .event(invited(by: address, peer, rules: FileLimits.rules, number: UInt32(90 + number))),
-      .answer { connected(address, peer, session: session($0)) },
-      .answer { sender.offer(from: address, session: session($0), stream: UInt32(700 + number)) },
-      .answer { sender.respond($0)! }, .answer { sender.respond($0)! },
-    ]
-  }
-
   @Test func `a question about a verified peer is asked first, and only the newest four strangers wait`() throws {
     try scratch.write("hello.txt", "hello")
     let senders = try (1...7).map { _ in FileSender(try ResourceSource([scratch.file("hello.txt")])) }
     var script: [ScriptedConnection.Step] = []
-    for (index, sender) in senders.enumerated() { script += offers(UInt64(index + 1), sender, isVerified: index == 6) }
+    for (index, sender) in senders.enumerated() {
+      script += sender.offers(as: UInt64(index + 1), isVerified: index == 6)
+    }
     for _ in 0..<6 { script += [.time, .input("n\n")] }
     _ = try receive(ScriptedConnection(console, script), canAsk: true, count: 9, [(LocalOptions.forKey, "60")])
     let asked = console.questions.map { $0.split(separator: "“")[1].prefix(2) }

@@ -19,6 +19,12 @@ final class RecordedConsole: Console {
   private(set) var errors: [String] = []
   /// The questions that were asked.
   private(set) var questions: [String] = []
+  /// Each line that a person sees, of the output and of questions. As on a terminal, the open question is printed again
+  /// below other output.
+  private(set) var screen: [String] = []
+  private var question: String?
+  /// Whether a question is shown that has not ended.
+  var isAsking: Bool { question != nil }
   private var unread: [UInt8] = []
   private var isAtEnd = false
   private var pending: [CInt] = []
@@ -49,16 +55,33 @@ final class RecordedConsole: Console {
 
   func put(_ text: TextBuilder) {
     if failsWhenWritten { hasFailed = true }
-    if !hasFailed { printed += text.bytes }
+    if hasFailed { return }
+    printed += text.bytes
+    show(text)
   }
 
-  func putError(_ text: TextBuilder) { errors.append(String(decoding: text.bytes, as: UTF8.self)) }
+  func putError(_ text: TextBuilder) {
+    errors.append(String(decoding: text.bytes, as: UTF8.self))
+    show(text)
+  }
+
+  private func show(_ text: TextBuilder) {
+    screen += String(decoding: text.bytes, as: UTF8.self).split(separator: "\n").map { String($0) }
+    if let question { screen.append(question) }
+  }
 
   let showsProgress = false
   let progressColumns: Int? = nil
   func draw(_ text: TextBuilder) {}
-  func ask(_ question: TextBuilder) { questions.append(String(decoding: question.bytes, as: UTF8.self)) }
-  func endQuestion(isAnswered: Bool) {}
+
+  func ask(_ question: TextBuilder) {
+    let text = String(decoding: question.bytes, as: UTF8.self)
+    self.question = text
+    questions.append(text)
+    screen.append(text)
+  }
+
+  func endQuestion(isAnswered: Bool) { question = nil }
 
   func openScreen() -> Screen? { nil }
   func stop() {}

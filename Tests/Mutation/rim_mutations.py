@@ -257,7 +257,7 @@ ROWS = [
         "return strangers.count < Self.strangersMax ? nil :", "return strangers.isEmpty || !strangers.isEmpty ? nil :",
         "TerminalTests.QuestionQueueTests"),
     Row("an offer whose question is removed waits for an answer", "Sources/Applications/Receiving.swift",
-        'self.transfer(removed)?.refuse(.declined, TextBuilder("newer offers wait for an answer"))', "_ = removed",
+        'asking(removed)?.refuse(.declined, TextBuilder("newer offers wait for an answer"))', "_ = removed",
         "ApplicationsTests.ReceiveTests"),
     Row("the question after a withdrawn one accepts its answer", "Sources/Terminal/QuestionQueue.swift",
         "guard index == 0, isShown else { return false }\n    state = .idle\n    return true",

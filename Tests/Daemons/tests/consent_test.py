@@ -1,5 +1,7 @@
 """Questions to a person on a terminal, and input that must not answer them."""
 # seconds: 45
+import os
+import signal
 import tempfile
 import time
 import unittest
@@ -173,6 +175,44 @@ class ConsentTest(PeopleTest):
         terminal.wait_line("the offer has ended, no answer is needed$")
         self.offer("next")
         self.stays_asked(terminal, "offers “next”")
+
+    def test_a_question_ends_with_an_offer_that_its_sender_cancels(self):
+        terminal = self.receiver()
+        told = os.path.join(self.root.name, "notes.txt")
+        with open(told, "w", encoding="utf-8") as file:
+            file.write("notes")
+        sender = self.command(self.a, "send", told, "bob", "--type", self.type)
+        terminal.wait_line("offers “notes.txt”")
+        other = self.offer("next")
+        sender.process.send_signal(signal.SIGINT)
+        self.assertEqual(sender.end(), 5, sender.heard)
+        self.stays_asked(terminal, "offers “next”")
+        shown = [line for line in terminal.screen if "notes.txt" in line or "ended" in line or "next" in line]
+        for line, pattern in zip(shown, (
+                "“alice” offers “notes.txt”", "^causeway: alice: the offer has ended, no answer is needed$",
+                "^causeway: alice: “notes.txt”, 1 file, 5 B cancelled by its sender$", "offers “next”"), strict=True):
+            self.assertRegex(line, pattern)
+        terminal.answer("n\n")
+        self.assertEqual(other.records.next(ANSWER)[0], DECLINED)
+
+    def ends_with_its_question(self, daemon, end):
+        """Wait for a question about an invitation, and call `end`. The question is shown once, and its line is ended."""
+        terminal = self.terminal(daemon, "accept", self.type, columns=200)
+        wait("it is there", lambda: self.type in self.a.run("browse", "--for", "1")[1])
+        self.invite("one")
+        terminal.wait_line("invites to")
+        end(terminal)
+        terminal.end()
+        self.assertEqual((terminal.raw.count("Accept?"), terminal.line), (1, ""), terminal.screen)
+
+    def test_a_question_ends_with_its_command(self):
+        self.ends_with_its_question(self.b, lambda terminal: terminal.type("\x03"))
+
+    def test_a_question_ends_with_the_daemon(self):
+        daemon = Daemon(self.root.name, "carol", [self.a])
+        self.addCleanup(daemon.stop)
+        daemon.start()
+        self.ends_with_its_question(daemon, lambda terminal: daemon.stop())
 
     def test_a_pin_by_name_or_first_digits_asks_on_the_terminal(self):
         self.addCleanup(self.b.run, "identity", "untrust", self.a_id)
