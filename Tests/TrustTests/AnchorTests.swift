@@ -294,12 +294,13 @@ struct AnchorTests {
 
   @Test func `a certificate of a node below an authority is reported and is no anchor`() throws {
     try scratch.openssl("x509 -in other.pem -outform DER -out other.der")
-    for (name, place) in [("other.pem", "other.pem:1: "), ("other.der", "other.der: ")] {
+    for (name, prefix) in [("other.pem", "other.pem:1: "), ("other.der", "other.der: ")] {
       try scratch.write("anchors/\(name)", try #require(scratch.bytes(name)))
       #expect(try verdict() == .trusted)
       let set = anchors, fault = try #require(set.faults.first)
       #expect(set.certificateCount == 1 && set.faults.count == 1 && !fault.isClosing)
-      #expect(fault.text.contains("\(place)not an authority's certificate: no node is accepted by it"), "\(fault.text)")
+      #expect(
+        fault.text.contains("\(prefix)not an authority's certificate: no node is accepted by it"), "\(fault.text)")
       try scratch.remove("anchors/\(name)")
     }
   }
