@@ -3,6 +3,7 @@ import Log
 import Primitives
 import SecureTransport
 import Status
+import Text
 import Trust
 
 /// Reports each change in the trust of this node once, and describes the trust for the status.
