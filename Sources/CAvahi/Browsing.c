@@ -35,20 +35,19 @@ void __wrap_avahi_response_scheduler_suppress(void *scheduler, AvahiRecord *reco
   __real_avahi_response_scheduler_suppress(scheduler, record, asker);
 }
 
-// libavahi-core compares two names by splitting both into labels, even if they have no escapes. With n services in the
-// cache, each record of an answer is compared with n records. This function compares names without escapes as text,
-// which is faster.
-int __real_avahi_domain_equal(const char *one, const char *other);
+// libavahi-core compares two names by splitting both into labels. With n services in the cache, each record of an answer
+// is compared with n records. This function compares names as text, which is faster. The names differ if their texts
+// differ, because libavahi writes the escapes in both of them; only the dot at the end of a name is optional.
 int __wrap_avahi_domain_equal(const char *one, const char *other);
 
-static int is_plain(const char *name) {
-  size_t length = strlen(name);
-  return length > 0 && name[length - 1] != '.' && !memchr(name, '\\', length);
+static unsigned char lower(char letter) {
+  return (unsigned char)(letter >= 'A' && letter <= 'Z' ? letter + ('a' - 'A') : letter);
 }
 
 int __wrap_avahi_domain_equal(const char *one, const char *other) {
-  if (is_plain(one) && is_plain(other)) return strcasecmp(one, other) == 0;
-  return __real_avahi_domain_equal(one, other);
+  while (*one && lower(*one) == lower(*other)) one++, other++;
+  if (*one == *other) return 1;
+  return (!*one && !strcmp(other, ".")) || (!*other && !strcmp(one, "."));
 }
 
 // Duplicate question suppression (RFC 6762, section 7.3). This node does not repeat its question under two conditions.

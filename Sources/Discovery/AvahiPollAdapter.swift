@@ -129,6 +129,7 @@ private final class WatchedDescriptor: EventSource {
     {
       return
     }
+    defer { adapter.screen?.handled() }
     for watch in watches where watch.group != nil {
       let happened = bits & (watch.requested | AVAHI_WATCH_ERR.rawValue | AVAHI_WATCH_HUP.rawValue)
       if happened == 0 { continue }

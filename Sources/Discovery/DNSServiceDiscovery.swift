@@ -32,7 +32,7 @@ public final class DNSServiceDiscovery {
   /// The number of services known now, at most `ServiceTable.servicesMax`.
   public var serviceCount: Int { table.services.count }
   /// The number of packets that were dropped before the built-in responder read them. A packet is dropped if it is
-  /// malformed, has a CNAME record, or exceeds its sender's share of the cache.
+  /// malformed, has a CNAME record, or exceeds its sender's share of the cache or of the processor's time.
   public var refusedPackets: Int { refusedPacketsBefore &+ (embedded?.refusedPackets ?? 0) }
 
   private let loop: EventLoop
@@ -420,6 +420,8 @@ extension DNSServiceDiscovery: ResponderOwner {
     service.candidate = candidate
     if isNew { delegate.bearerFound(candidate) }
   }
+
+  func isProven(_ source: UInt64, on interface: UInt32) -> Bool { table.isProven(source, on: interface) }
 
   func responderTrouble(_ responder: any Responder, _ text: String) {
     if responder === active { report(text, isFault: true) }

@@ -47,6 +47,7 @@ final class EmbeddedResponder: PublishingResponder {
     self.owner = owner
     self.hostName = ClaimedName(hostName, .host)
     poll = AvahiPollAdapter(loop, screen: screen)
+    screen.owner = owner
   }
 
   var lastError: CInt { avahi_server_errno(server) }

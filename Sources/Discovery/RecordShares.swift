@@ -32,8 +32,8 @@ struct RecordShares {
 
   init(seed: UInt64) { self.seed = seed }
 
-  /// Returns whether the responder may read a well-formed packet. If the packet is admitted, its records are charged to
-  /// `source`. `source` is 0 if unknown; a packet from an unknown source is always admitted.
+  /// Returns whether the responder may read a packet that `PacketScreen.admits`. If the packet is admitted, its records
+  /// are charged to `source`. `source` is 0 if unknown; a packet from an unknown source is always admitted.
   mutating func admits(
     _ packet: UnsafeRawBufferPointer, from source: UInt64, on interface: UInt32, now: Instant
   ) -> Bool {
@@ -82,10 +82,11 @@ struct RecordShares {
       let data = end + 10, dataEnd = data + PacketScreen.word(packet, end + 8)
       if dataEnd > packet.count { break }
       var key = hash(name: packet, offset, seed ^ UInt64(type))
-      switch type {
-      case pointer: key = hash(name: packet, data, key)
-      case service where dataEnd - data > 6: key = hash(name: packet, data + 6, hash(packet[data..<(data + 6)], key))
-      case _: key = hash(packet[data..<dataEnd], key)
+      // One name has several encodings (RFC 1035, section 4.1.4).
+      if let name = PacketScreen.nameInData(type, data), name < dataEnd {
+        key = hash(name: packet, name, hash(packet[data..<name], key))
+      } else {
+        key = hash(packet[data..<dataEnd], key)
       }
       records.append((key, UInt64(seconds)))
       offset = dataEnd
@@ -93,26 +94,21 @@ struct RecordShares {
     return records
   }
 
-  /// The types PTR and SRV. The data of these records contain a name, and one name has several encodings (RFC 1035,
-  /// section 4.1.4; RFC 2782).
-  private static let pointer = 12
-  private static let service = 33
-  /// The maximum number of pointers that are followed in one name. A name of 255 bytes needs fewer.
-  private static let jumpsMax = 128
-
   private static func hash(_ bytes: Slice<UnsafeRawBufferPointer>, _ start: UInt64) -> UInt64 {
     bytes.reduce(start) { mixed($0 ^ UInt64($1)) }
   }
 
   /// The hash of a name's labels in lower case. Two encodings of one name have the same hash.
   private static func hash(name packet: UnsafeRawBufferPointer, _ start: Int, _ seed: UInt64) -> UInt64 {
-    var (offset, jumps, key) = (start, 0, seed)
+    var (offset, part, key) = (start, start, seed)
     while offset < packet.count, packet[offset] != 0 {
       let length = Int(packet[offset])
       if length >= 0xC0 {
-        guard offset + 1 < packet.count, jumps < jumpsMax else { break }
-        jumps += 1
+        guard offset + 1 < packet.count else { break }
         offset = (length & 0x3F) << 8 | Int(packet[offset + 1])
+        // `PacketScreen` admits only pointers that go back.
+        guard offset < part else { break }
+        part = offset
         continue
       }
       guard offset + 1 + length <= packet.count else { break }

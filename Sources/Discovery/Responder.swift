@@ -95,6 +95,9 @@ protocol ResponderOwner: AnyObject {
   func responderTrouble(_ responder: any Responder, _ text: String)
   /// The service is published again after a failure.
   func responderRecovered(_ responder: any Responder, _ text: String)
+  /// Whether a node proved its key at an address that was announced on `interface`. `source` is the number of the
+  /// address (`cavahi_source6`).
+  func isProven(_ source: UInt64, on interface: UInt32) -> Bool
 }
 
 func avahiText(_ code: CInt) -> String {

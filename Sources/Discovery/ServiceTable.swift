@@ -78,6 +78,20 @@ extension Candidate {
   }
 }
 
+extension IPEndpoint {
+  /// The number of the address as a source of packets (`cavahi_peek`).
+  var source: UInt64 {
+    if isIPv4 { return low }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 16) { bytes in
+      for index in 0..<8 {
+        bytes[index] = UInt8(truncatingIfNeeded: high >> (56 - 8 * index))
+        bytes[8 + index] = UInt8(truncatingIfNeeded: low >> (56 - 8 * index))
+      }
+      return cavahi_source6(bytes.baseAddress!)
+    }
+  }
+}
+
 /// The limits of discovery and the bytes of its records, for the memory ledger (`Ledger` in `Relay`).
 public enum DiscoveryMemory {
   public static let servicesMax = ServiceTable.servicesMax
@@ -171,6 +185,13 @@ final class ServiceTable {
     for service in kept {
       service.provenBy = hint
       service.failedDials = 0
+    }
+  }
+
+  /// Whether a node proved its key at an address with the number `source` (`cavahi_source6`) on `interface`.
+  func isProven(_ source: UInt64, on interface: UInt32) -> Bool {
+    services.contains {
+      $0.isProven && UInt32(bitPattern: $0.key.interface) == interface && $0.candidate?.host?.source == source
     }
   }
 

@@ -198,3 +198,11 @@ public func monotonicNow() -> Instant {
   clock_gettime(CLOCK_MONOTONIC, &time)
   return Instant(nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
 }
+
+/// The processor time that this thread has used (CLOCK_THREAD_CPUTIME_ID). Unlike the time that passes, it does not
+/// include the time of other threads and processes.
+public func threadTime() -> TimeSpan {
+  var time = timespec()
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+  return TimeSpan(nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
+}

@@ -34,6 +34,7 @@ private final class Publisher: PublishingResponder, ResponderOwner {
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   {}
   func responderRecovered(_ responder: any Responder, _ text: String) {}
+  func isProven(_ source: UInt64, on interface: UInt32) -> Bool { false }
 }
 
 struct PublishingResponderTests {

@@ -13,7 +13,21 @@ FILTER, CAUSE, CAUSES = "Sources/Journal/RepeatFilter.swift", "Sources/Journal/R
 MANAGER = "Sources/Relay/LinkManager.swift"
 
 ROWS = [
-    Row("Avahi reads packets with CNAME records", SCREEN, "if word(packet, end) == cname || dataEnd", "if dataEnd", "DiscoveryTests"),
+    Row("Avahi reads packets with CNAME records", SCREEN, "if type == cname || dataEnd", "if dataEnd", "DiscoveryTests"),
+    Row("a pointer of a name may go forwards", SCREEN, "if offset >= part || offset < 12 { return nil }", "", "DiscoveryTests.PacketScreenTests"),
+    Row("a name has any length", SCREEN, "if byteCount > nameBytesMax { return nil }", "", "DiscoveryTests.PacketScreenTests"),
+    Row("the work for the names of a packet is unbounded", SCREEN, "if stepsLeft < 0 { return nil }", "", "DiscoveryTests.PacketScreenTests"),
+    Row("a name in a record's data is not checked", SCREEN,
+        "      if let name = nameInData(type, data), nameEnd(packet, name, &stepsLeft) != dataEnd { return false }\n", "",
+        "DiscoveryTests.PacketScreenTests"),
+    Row("a packet may have any number of questions and records", SCREEN,
+        "guard questions + records <= itemsMax else { return false }", "", "DiscoveryTests.PacketScreenTests"),
+    Row("a multicast DNS packet costs nothing", SCREEN, "      current = (payer, source, interface, began)\n", "",
+        "DiscoveryTests.PacketScreenTests"),
+    Row("one source uses all the time of multicast DNS", "Sources/Discovery/PacketBudget.swift",
+        "used < capacity && held < capacity - used", "used < capacity", "DiscoveryTests.PacketBudgetTests"),
+    Row("packets of proven sources have no reserve", "Sources/Discovery/PacketBudget.swift",
+        "isProven() ? .reserve : nil", "isProven() ? nil : nil", "DiscoveryTests.PacketBudgetTests"),
     Row("a DNS record may extend past its packet", SCREEN, " || dataEnd > packet.count { return false }", " { return false }",
         "DiscoveryTests"),
     Row("a manifest record of any length is accepted", RECORD,
