@@ -9,13 +9,18 @@ import Primitives
 /// waits for a handshake slot, the gate can end a running handshake. In this case, the gate ends a handshake that makes
 /// no progress or takes too long (`Admission.patience`), first of the source with the most handshakes.
 ///
+/// A handshake begins only while the budget of the processor's time lasts (`HandshakeBudget`). Streams that wait for
+/// the budget take turns by source: a source that never had a turn is first, and then the source whose turn was longest
+/// ago.
+///
 /// Order of calls:
 ///
 /// - Before the handshake: call `arrive` once for a stream, `receive` for its bytes, and `leave` when the stream ends.
 ///   The caller acts on each result.
-/// - During the handshake (`Opening`): call `progressed` when bytes arrive, and `handshakeEnded` once.
-/// - At all times: call `nextExpired` and `nextStalled` no later than `deadline`. Call `nextExpired` also after each
-///   `arrive`.
+/// - During the handshake (`Opening`): call `progressed` when bytes arrive, `spent` after each step, and
+///   `handshakeEnded` once.
+/// - At all times: call `nextExpired`, `nextStalled` and `nextOpening` no later than `deadline`. Call `nextExpired`
+///   also after each `arrive`.
 struct AdmissionGate {
   /// The number of bytes needed to recognise TLS. No more bytes are read from a byte stream before its handshake
   /// begins.
@@ -60,6 +65,12 @@ struct AdmissionGate {
     var bytes: [UInt8] = []
     /// Whether the stream speaks TLS and waits for a handshake slot.
     var isReady = false
+    /// The number of the source's last turn (`HandshakeBudget.turn`).
+    var turn: UInt64
+
+    /// Whether so little time is left that the handshake may not be complete by the deadline. If a flood makes all
+    /// streams wait, those with time left are useful to begin.
+    func isLate(_ now: Instant) -> Bool { deadline - now < Admission.deadline(bearer) * 3 / 10 }
   }
 
   private struct Handshake {
@@ -69,6 +80,7 @@ struct AdmissionGate {
     let bearer: BearerKind
     let begunAt: Instant
     var heardAt: Instant
+    var charge: HandshakeBudget.Charge
 
     /// The time from which the gate may end this handshake, so that a waiting stream can use its slot.
     func stalledAt(isCrowded: Bool) -> Instant {
@@ -77,7 +89,7 @@ struct AdmissionGate {
     }
   }
 
-  /// A summary of the streams that wait for a handshake slot.
+  /// A summary of the streams that wait for a handshake slot. Streams that wait for the budget alone are not included.
   private struct Waiting {
     /// For each admission class, the smallest number of running handshakes of any source that waits. `Int.max` if no
     /// source of the class waits.
@@ -87,6 +99,7 @@ struct AdmissionGate {
   }
 
   private(set) var admission = Admission()
+  private(set) var budget = HandshakeBudget()
   /// Streams that wait for bytes or for a handshake slot, oldest first; at most `Admission.pendingStreamsMax`.
   private var entries: [Entry] = []
   /// Running handshakes, oldest first; at most `Admission.handshakesMax`.
@@ -94,9 +107,13 @@ struct AdmissionGate {
   /// Streams that were removed to make room for a newer stream, and that the caller has not closed yet.
   private var displaced: [UInt32] = []
 
-  /// When the next stream expires, or when the gate may end the next handshake for a waiting stream.
+  /// When the next stream expires, when the next waiting stream may begin, or when the gate may end the next handshake
+  /// for a waiting stream.
   var deadline: Instant {
-    let expiry = entries.reduce(.never) { min($0, $1.deadline) }
+    var expiry = entries.reduce(.never) { min($0, $1.deadline) }
+    for entry in entries where entry.isReady && admission.mayBegin(entry.standing) {
+      expiry = min(expiry, budget.readyAt(entry.standing))
+    }
     guard let waiting else { return expiry }
     return handshakes.reduce(expiry) {
       givesWay($1, handshakeCount($1.source), to: waiting) ? min($0, $1.stalledAt(isCrowded: waiting.isCrowded)) : $0
@@ -116,7 +133,8 @@ struct AdmissionGate {
     if admission.arrive(source, random: random, replaces: crowded != nil, now: now) != nil { return false }
     entries.append(
       Entry(
-        stream: stream, source: source, standing: standing, bearer: bearer, deadline: now + Admission.deadline(bearer)))
+        stream: stream, source: source, standing: standing, bearer: bearer, deadline: now + Admission.deadline(bearer),
+        turn: budget.turn(of: source)))
     return true
   }
 
@@ -131,7 +149,7 @@ struct AdmissionGate {
       return .refused
     case .some(true):
       entries[index].isReady = true
-      return begin(at: index, now).map { .opens($0) } ?? .waits
+      return (nextIndex(now) == index ? begin(at: index, now) : nil).map { .opens($0) } ?? .waits
     }
   }
 
@@ -146,25 +164,45 @@ struct AdmissionGate {
     handshakes[index].heardAt = now
   }
 
-  /// Handles the end of a handshake. Returns the stream whose handshake begins in the free slot; nil if no waiting
-  /// stream may begin. The gate chooses a stream of the source with the fewest handshakes. Among several streams of
-  /// that source the gate chooses the stream that has waited longest. `checks` is the time spent on the peer's
-  /// certificate chain, in units of one P-256 signature check.
+  /// Charges the processor time of a step of a handshake.
+  mutating func spent(_ time: TimeSpan, by stream: UInt32, now: Instant) {
+    guard let index = handshakes.firstIndex(where: { $0.stream == stream }) else { return }
+    budget.spent(time, &handshakes[index].charge, now: now)
+  }
+
+  /// Handles the end of a handshake. Returns the stream whose handshake begins in the free slot (`nextOpening`).
+  /// `checks` is the time spent on the peer's certificate chain, in units of one P-256 signature check.
   mutating func handshakeEnded(_ stream: UInt32, _ end: HandshakeEnd, checks: Int = 0, now: Instant) -> Opening? {
     guard let ended = handshakes.firstIndex(where: { $0.stream == stream }) else { return nil }
-    let source = handshakes.remove(at: ended).source
-    admission.leave(source, hadHandshake: true)
+    let handshake = handshakes.remove(at: ended)
+    admission.leave(handshake.source, hadHandshake: true)
+    budget.ended(handshake.charge)
     switch end {
-    case .link(let peer, let standing): admission.met(source, peer, standing)
-    case .noLink: admission.wasted(source, checks: checks, now: now)
+    case .link(let peer, let standing): admission.met(handshake.source, peer, standing)
+    case .noLink: admission.wasted(handshake.source, checks: checks, now: now)
     }
-    var next: (index: Int, handshakes: Int)?
+    return nextOpening(now: now)
+  }
+
+  /// Returns the next stream whose handshake begins; nil if no waiting stream may begin. Call until it returns nil.
+  mutating func nextOpening(now: Instant) -> Opening? { nextIndex(now).flatMap { begin(at: $0, now) } }
+
+  /// The index of the waiting stream to begin next. The gate chooses a stream of the source with the fewest handshakes,
+  /// and among several such sources the one whose last turn was longest ago. Among several streams, the gate chooses
+  /// the stream that has waited longest. Streams that have waited too long to finish in time are chosen last.
+  private func nextIndex(_ now: Instant) -> Int? {
+    var next: (index: Int, isLate: Bool, handshakes: Int)?
     for (index, entry) in entries.enumerated()
-    where entry.isReady && admission.mayBegin(entry.standing) {
-      let count = handshakeCount(entry.source)
-      if next == nil || count < next!.handshakes { next = (index, count) }
+    where entry.isReady && admission.mayBegin(entry.standing) && budget.readyAt(entry.standing) <= now {
+      let count = handshakeCount(entry.source), isLate = entry.isLate(now)
+      if let next {
+        if isLate && !next.isLate { continue }
+        let isSooner = (count, entry.turn) < (next.handshakes, entries[next.index].turn)
+        if isLate == next.isLate && !isSooner { continue }
+      }
+      next = (index, isLate, count)
     }
-    return next.flatMap { begin(at: $0.index, now) }
+    return next?.index
   }
 
   /// Returns the stream of a handshake that makes no progress or takes too long, while another source waits for the
@@ -202,10 +240,12 @@ struct AdmissionGate {
   private mutating func begin(at index: Int, _ now: Instant) -> Opening? {
     guard admission.begin(entries[index].source) else { return nil }
     let entry = entries.remove(at: index)
+    let charge = budget.begin(entry.source, entry.standing, now: now)
+    for other in entries.indices where entries[other].source == entry.source { entries[other].turn = charge.turn }
     handshakes.append(
       Handshake(
         stream: entry.stream, source: entry.source, standing: entry.standing, bearer: entry.bearer, begunAt: now,
-        heardAt: now))
+        heardAt: now, charge: charge))
     return Opening(stream: entry.stream, source: entry.source, bytes: entry.bytes, deadline: entry.deadline)
   }
 
@@ -220,7 +260,7 @@ struct AdmissionGate {
   private var waiting: Waiting? {
     var waiting = Waiting()
     var without: [UInt64] = []
-    for entry in entries where entry.isReady {
+    for entry in entries where entry.isReady && !admission.mayBegin(entry.standing) {
       let count = handshakeCount(entry.source)
       let level = entry.standing.rawValue
       waiting.fewest[level] = min(waiting.fewest[level], count)
@@ -241,17 +281,22 @@ struct AdmissionGate {
   }
 
   /// The index of the pending stream to drop for a new stream: the youngest of the source with the most pending
-  /// streams. The search includes only streams whose removal would let the new stream in. Returns nil while there is
-  /// room, or if no source has more than one pending stream. Also returns nil if the source of the new stream already
-  /// has a pending stream.
+  /// streams. If no source has more than one, the stream of the source whose turn was last, if the turn of the new
+  /// stream's source was before. The search includes only streams whose removal would let the new stream in. Returns
+  /// nil while there is room, or if the source of the new stream already has a pending stream.
   private func crowdedIndex(for newcomer: UInt64, _ standing: Standing) -> Int? {
     if admission.pendingStreams <= Admission.dropFrom { return nil }
     var counts: [UInt64: Int] = [:]
     for entry in entries where entry.source == newcomer || admission.mayArrive(standing, after: entry.standing) {
       counts[entry.source, default: 0] += 1
     }
-    guard counts[newcomer] == nil, let most = counts.values.max(), most > 1 else { return nil }
-    return entries.lastIndex { counts[$0.source] == most }
+    guard counts[newcomer] == nil, let most = counts.values.max() else { return nil }
+    if most > 1 { return entries.lastIndex { counts[$0.source] == most } }
+    var last: (index: Int?, turn: UInt64) = (nil, budget.turn(of: newcomer))
+    for (index, entry) in entries.enumerated() where entry.turn > last.turn && counts[entry.source] != nil {
+      last = (index, entry.turn)
+    }
+    return last.index
   }
 
   private func index(of stream: UInt32) -> Int? { entries.firstIndex { $0.stream == stream } }

@@ -66,10 +66,14 @@ final class InboundStreams {
   /// Records that a stream received bytes during its handshake.
   func progressed(_ number: UInt32) { gate.progressed(number, now: loop.now) }
 
+  /// Charges the processor time of a step of a stream's handshake.
+  func spent(_ time: TimeSpan, by number: UInt32) { gate.spent(time, by: number, now: loop.now) }
+
   /// Handles the end of a handshake, and begins that of the next waiting stream. `checks` is the time spent on the
   /// peer's certificate chain, in units of one P-256 signature check.
   func handshakeEnded(_ number: UInt32, _ end: AdmissionGate.HandshakeEnd, checks: Int = 0) {
     if let opening = gate.handshakeEnded(number, end, checks: checks, now: loop.now) { open(opening) }
+    setTimer()
   }
 
   /// Charges a source for a link that ended without a lasting use (`Node.isLinkWasted`), as for a failed handshake.
@@ -130,6 +134,7 @@ final class InboundStreams {
     closeExpired()
     // Each handshake that ends lets the handshake of a waiting stream begin.
     while let number = gate.nextStalled(now: loop.now) { delegate.streamStalled(number) }
+    while let opening = gate.nextOpening(now: loop.now) { open(opening) }
     setTimer()
   }
 

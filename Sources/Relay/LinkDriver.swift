@@ -12,6 +12,10 @@ protocol LinkDriverDelegate: AnyObject {
   var node: Node { get }
   /// The buffers for incoming and outgoing bytes, which all links share.
   var scratch: LinkScratch { get }
+  /// Called before a step of a handshake: before bytes of the peer are read. If false, the driver reads nothing, and is
+  /// called again in the next pass of the event loop. If true, `endStep` is called after the step.
+  func beginStep(_ driver: LinkDriver) -> Bool
+  func endStep()
   /// Called when bytes arrive on a stream that has no link slot yet.
   func linkProgressed(_ driver: LinkDriver)
   /// Called when the peer has proved its key and is trusted.
@@ -109,6 +113,7 @@ final class LinkDriver: FrameSink {
   private(set) var isSilent = true
 
   private var isLinked: Bool { if case .linked = phase { true } else { false } }
+  private var isHandshaking: Bool { if case .handshaking = phase { true } else { false } }
   private var isEnding: Bool { if case .ending = phase { true } else { false } }
   private var isOver: Bool { cause != nil }
 
@@ -234,6 +239,9 @@ final class LinkDriver: FrameSink {
   // MARK: Internals
 
   private func receive() {
+    let isStep = isHandshaking
+    if isStep && !delegate.beginStep(self) { return }
+    defer { if isStep { delegate.endStep() } }
     let buffer = delegate.scratch.incoming
     var total = 0
     reading: while total < EventLoop.callBytesMax, !isOver {

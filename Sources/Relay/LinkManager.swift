@@ -24,6 +24,14 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
   /// Called after a link has ended.
   private let ended: () -> Void
   private var inbound: InboundStreams?
+  /// The handshake step that runs now: the number of its stream at the admission gate, and the time of the thread at
+  /// which it began.
+  private var step: (admission: UInt32?, began: TimeSpan)?
+  /// The time of all handshake steps in one pass of the event loop, and the time at which this pass began.
+  private var steps = (time: TimeSpan(nanoseconds: 0), passBegan: Instant.zero)
+  /// The handshake steps of one pass end when they took this long together. A step takes up to 2 ms on x86_64, and 5 ms
+  /// on a Raspberry Pi 4, so one pass makes one costly step. Between the steps, the links are served.
+  static let stepTimeMax = TimeSpan.milliseconds(1)
   /// The numbers of refused streams at the last report.
   private var reportedRefusals = FixedArray<6, UInt64>(repeating: 0)
 
@@ -140,6 +148,8 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
       return
     }
+    step = (admission, threadTime())
+    defer { endStep() }
     let io: LinkStream
     do throws(SystemError) {
       io = try LinkStream(loop, stream, scratch)
@@ -165,6 +175,21 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
     if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
   }
 
+  func beginStep(_ driver: LinkDriver) -> Bool {
+    if steps.passBegan == loop.now && steps.time >= Self.stepTimeMax { return false }
+    step = (driver.admission, threadTime())
+    return true
+  }
+
+  func endStep() {
+    guard let ended = step else { return }
+    step = nil
+    let time = TimeSpan(nanoseconds: threadTime().nanoseconds &- ended.began.nanoseconds)
+    if steps.passBegan != loop.now { steps = (TimeSpan(nanoseconds: 0), loop.now) }
+    steps.time = steps.time + time
+    if let admission = ended.admission { inbound?.spent(time, by: admission) }
+  }
+
   func linkProgressed(_ driver: LinkDriver) {
     if let admission = driver.admission { inbound?.progressed(admission) }
   }
@@ -178,6 +203,7 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
     if driver.slot == nil { contacts.noteNoSlot(driver) }
     attribute(driver)
     guard let admission = driver.admission else { return }
+    endStep()
     driver.admission = nil
     let end: AdmissionGate.HandshakeEnd = driver.slot == nil ? .noLink : .link(driver.peer, standing(of: driver.peer))
     inbound?.handshakeEnded(admission, end, checks: driver.checksMade)
@@ -204,7 +230,11 @@ final class LinkManager: LinkDriverDelegate, InboundStreamsDelegate, RadiosDeleg
     contacts.noteEnd(driver, reason)
     drivers.removeAll { $0 === driver }
     ended()
-    if let admission = driver.admission { inbound?.handshakeEnded(admission, .noLink, checks: driver.checksMade) }
+    if let admission = driver.admission {
+      // A handshake that ends during its step pays for this step before it leaves the gate.
+      if step?.admission == admission { endStep() }
+      inbound?.handshakeEnded(admission, .noLink, checks: driver.checksMade)
+    }
     if let slot = driver.slot {
       if driver.handoff.isInbound && node.isLinkWasted(slot) {
         inbound?.wasted(driver.handoff.remote.source, checks: driver.checksMade)

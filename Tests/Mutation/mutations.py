@@ -408,7 +408,7 @@ ROWS = [
     Row("an address that wastes handshakes may begin another one", "Sources/Node/Admission.swift",
         "if waste.next(source) > now { return refuse(.wasteful) }", "", "NodeTests.AdmissionTests"),
     Row("a handshake without a link is not counted against its address", "Sources/Relay/AdmissionGate.swift",
-        "case .noLink: admission.wasted(source, checks: checks, now: now)", "case .noLink: break", "RelayTests.AdmissionGateTests"),
+        "case .noLink: admission.wasted(handshake.source, checks: checks, now: now)", "case .noLink: break", "RelayTests.AdmissionGateTests"),
     Row("strangers use the slots reserved for known keys", "Sources/Node/Admission.swift",
         "case .stranger: self[.stranger] + others < max - 2 * reserve", "case .stranger: total < max",
         "NodeTests.AdmissionTests"),

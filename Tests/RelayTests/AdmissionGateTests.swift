@@ -272,6 +272,15 @@ struct AdmissionGateTests {
     #expect(gate.handshakeEnded(1001, .link(peer, .stranger), now: now)?.stream == 2)
   }
 
+  @Test mutating func `a free slot goes to the source with the fewest handshakes, even if its turn was later`() {
+    fillHandshakes()
+    _ = gate.handshakeEnded(1005, .link(peer, .stranger), now: now)
+    #expect(arrive(3000) && receive(hello, from: 3000) != .waits)
+    #expect(arrive(1, from: 1000) && arrive(2, from: 1005))
+    #expect(receive(hello, from: 1) == .waits && receive(hello, from: 2) == .waits)
+    #expect(gate.handshakeEnded(1001, .link(peer, .stranger), now: now)?.stream == 2)
+  }
+
   @Test mutating func `the newest stream of a crowded source is evicted for a source without streams`() {
     var number: UInt32 = 0
     while gate.admission.pendingStreams <= Admission.dropFrom {
@@ -282,6 +291,131 @@ struct AdmissionGateTests {
     #expect(arrive(5000))
     #expect(gate.nextExpired(now: now) == youngest && gate.nextExpired(now: now) == nil)
     #expect(gate.admission.pendingStreams == Admission.dropFrom + 1)
+  }
+
+  /// Makes handshakes of 2 ms from new sources until the budget of strangers is used up.
+  private mutating func useBudget() {
+    for stream in 0..<60 as Range<UInt32> {
+      #expect(arrive(2000 + stream))
+      guard case .opens = receive(hello, from: 2000 + stream) else {
+        gate.leave(2000 + stream)
+        return
+      }
+      gate.spent(.milliseconds(2), by: 2000 + stream, now: now)
+      _ = gate.handshakeEnded(2000 + stream, .noLink, now: now)
+    }
+  }
+
+  /// Completes handshakes of 2 ms, and those that begin when they end. Returns the streams.
+  private mutating func complete(_ opening: AdmissionGate.Opening?) -> [UInt32] {
+    var (next, streams) = (opening, [] as [UInt32])
+    while let stream = next?.stream {
+      streams.append(stream)
+      gate.spent(.milliseconds(2), by: stream, now: now)
+      next = gate.handshakeEnded(stream, .noLink, now: now)
+    }
+    return streams
+  }
+
+  /// A machine sends complete hellos from `addresses` addresses, 1,600 a second for 5 s. Returns the streams whose
+  /// handshakes began.
+  private mutating func flood(addresses: UInt32, from first: UInt32) -> [UInt32] {
+    var streams: [UInt32] = []
+    for number in first..<first + 8000 {
+      if number % 8 == 0 {
+        now = now + .milliseconds(5)
+        while gate.nextExpired(now: now) != nil {}
+        streams += complete(gate.nextOpening(now: now))
+      }
+      guard arrive(number, from: 10_000 + UInt64(number % addresses)) else { continue }
+      if case .opens(let opening) = receive(hello, from: number) { streams += complete(opening) }
+    }
+    return streams
+  }
+
+  @Test(arguments: [254, 100_000] as [UInt32])
+  mutating func `handshakes from any number of addresses use a tenth of a processor`(addresses: UInt32) {
+    _ = flood(addresses: addresses, from: 0)
+    #expect((240...260).contains(flood(addresses: addresses, from: 8000).count))
+  }
+
+  @Test mutating func `a stream that waits for the budget begins at the deadline of the gate`() {
+    useBudget()
+    #expect(arrive(1))
+    #expect(receive(hello, from: 1) == .waits)
+    #expect(gate.nextOpening(now: now) == nil)
+    #expect(gate.deadline > now && gate.deadline < now + .milliseconds(50))
+    now = gate.deadline
+    #expect(gate.nextOpening(now: now)?.stream == 1)
+    #expect(gate.nextStalled(now: now + .seconds(5)) == nil)
+  }
+
+  @Test mutating func `no handshake is evicted for a stream that waits for the budget alone`() {
+    #expect(arrive(5, from: 1))
+    #expect(receive(hello, from: 5) != .waits)
+    useBudget()
+    #expect(arrive(3))
+    #expect(receive(hello, from: 3) == .waits)
+    #expect(gate.nextStalled(now: now + .seconds(1)) == nil)
+  }
+
+  @Test mutating func `a source that had no turn is before those that had one, and then the earliest turn counts`() {
+    useBudget()
+    for stream in [(11, 2001), (12, 2000), (13, 3000), (14, 2002)] as [(UInt32, UInt64)] {
+      #expect(arrive(stream.0, from: stream.1))
+      #expect(receive(hello, from: stream.0) == .waits)
+    }
+    now = now + .milliseconds(500)
+    var order: [UInt32] = []
+    while let opening = gate.nextOpening(now: now) { order.append(opening.stream) }
+    #expect(order == [13, 12, 11, 14])
+  }
+
+  @Test mutating func `a newcomer begins at once despite complete hellos from 254 addresses`() {
+    _ = flood(addresses: 254, from: 0)
+    #expect(gate.admission.pendingStreams > Admission.dropFrom)
+    #expect(arrive(.max, from: 1))
+    #expect(receive(hello, from: .max) == .waits)
+    now = now + .milliseconds(20)
+    #expect(gate.nextOpening(now: now)?.stream == .max)
+  }
+
+  @Test mutating func `a known address begins while strangers have used up their time`() {
+    #expect(arrive(1, from: 77))
+    _ = receive(hello, from: 1)
+    _ = gate.handshakeEnded(1, .link(peer, .proven), now: now)
+    useBudget()
+    #expect(arrive(2, from: 78) && arrive(3, from: 77))
+    #expect(receive(hello, from: 2) == .waits)
+    guard case .opens = receive(hello, from: 3) else {
+      Issue.record("known addresses have time of their own")
+      return
+    }
+  }
+
+  @Test mutating func `a stream without time to finish begins after the others`() {
+    #expect(arrive(1))
+    now = now + .milliseconds(3501)
+    useBudget()
+    #expect(receive(hello, from: 1) == .waits)
+    #expect(arrive(2))
+    #expect(receive(hello, from: 2) == .waits)
+    now = now + .milliseconds(500)
+    #expect(gate.nextOpening(now: now)?.stream == 2)
+    #expect(gate.nextOpening(now: now)?.stream == 1)
+  }
+
+  @Test mutating func `a pending stream of the latest turn is evicted for a source without one`() {
+    useBudget()
+    var number: UInt32 = 0
+    while gate.admission.pendingStreams <= Admission.dropFrom {
+      #expect(arrive(number, from: number < 10 ? 2000 + UInt64(number) : 4000 + UInt64(number)))
+      number += 1
+    }
+    #expect(arrive(5000))
+    #expect(gate.nextExpired(now: now) == 9 && gate.nextExpired(now: now) == nil)
+    _ = arrive(5001, from: 2030)
+    #expect(gate.nextExpired(now: now) == nil, "its turn was later")
   }
 
   @Test mutating func `bytes of a stream that has left are ignored`() {

@@ -44,6 +44,19 @@ import Testing
     #expect(!server.io.sends.isEmpty, "the server answers the hello at once")
   }
 
+  @Test func `a step of a handshake waits until the delegate allows it, and a link needs no permission`() throws {
+    let cable = try Cable()
+    cable.server.stepsLeft = 0
+    cable.run(wakeUpsMax: 20)
+    #expect(cable.server.io.sends.isEmpty && !cable.server.io.incoming.isEmpty)
+    cable.server.stepsLeft = 100
+    cable.run()
+    #expect((1..<100).contains(cable.server.stepsLeft))
+    cable.server.stepsLeft = 0
+    cable.pass(.seconds(5))
+    #expect(cable.server.node.isLinked && cable.client.node.isLinked)
+  }
+
   @Test func `a peer that does not speak TLS receives an alert, and the stream lingers`() throws {
     let server = try Box(isInbound: true)
     server.driver.start(Array("GET / HTTP/1.1\r\n\r\n".utf8), deadline: server.now + .seconds(5))

@@ -49,6 +49,17 @@ private final class Links {
       interfaceIndex: interface, remote: remote(port))
   }
 
+  /// A stream from 192.0.2.`host`. Returns the sender's end too.
+  func inbound(_ host: Int) -> (handoff: StreamHandoff, other: CInt) {
+    var ends: [CInt] = [-1, -1]
+    #expect(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0, &ends) == 0)
+    others.append(ends[1])
+    let handoff = StreamHandoff(
+      descriptor: ends[0], bearer: .ethernet, isInbound: true, token: 0, unitBytesMax: .max, interfaceIndex: 0,
+      remote: .ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0200 | UInt64(host), port: 5, scope: 0)))
+    return (handoff, ends[1])
+  }
+
   func remote(_ port: UInt16) -> RemoteAddress { .ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0201, port: port, scope: 0)) }
 
   /// The node finds a candidate and asks for its dial.
@@ -74,6 +85,30 @@ private final class Links {
     let links = try Links()
     links.manager.streamOpened(links.stream(port: 5))
     #expect(links.manager.count == 0 && links.manager.drivers.count == 1)
+  }
+
+  @Test func `one pass of the event loop makes one costly step of a handshake`() throws {
+    let links = try Links()
+    let stranger = try SecureStream(TLSCredentials(try makeIdentity()), role: .client)
+    var others: [CInt] = []
+    for host in 1...16 {
+      let (handoff, other) = links.inbound(host)
+      let hello = stranger.outgoing
+      #expect(send(other, hello.baseAddress!, hello.count, 0) == hello.count)
+      links.manager.streamOpened(handoff)
+      others.append(other)
+    }
+    var (answered, most) = (0, 0)
+    for _ in 0..<200 where answered < 16 {
+      links.loop.turn(waitMilliseconds: 10)
+      let now = others.count {
+        var byte: UInt8 = 0
+        return recv($0, &byte, 1, CInt(MSG_PEEK | MSG_DONTWAIT)) == 1
+      }
+      (most, answered) = (max(most, now - answered), now)
+    }
+    // A step may take less than `stepTimeMax`; then a second one follows.
+    #expect(answered == 16 && most <= 4)
   }
 
   @Test func `only the streams of a removed interface end`() throws {

@@ -125,6 +125,17 @@ final class Box: LinkDriverDelegate {
     driver = try LinkDriver(io, handoff, credentials, judge: judge, self)
   }
 
+  /// The number of handshake steps that may begin.
+  var stepsLeft = Int.max
+
+  func beginStep(_ driver: LinkDriver) -> Bool {
+    if stepsLeft == 0 { return false }
+    stepsLeft -= 1
+    return true
+  }
+
+  func endStep() {}
+
   func linkProgressed(_ driver: LinkDriver) {}
 
   func linkProved(_ driver: LinkDriver) { provedCount += 1 }
