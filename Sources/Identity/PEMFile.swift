@@ -2,8 +2,8 @@ import CMbedTLS
 
 /// The blocks of a PEM file (RFC 7468), and the faults of the file: lines that are not understood.
 ///
-/// Explanatory text between the blocks is allowed, because openssl writes the contents of a certificate there. A line
-/// that may be a damaged part of a block is a fault, because a block that is skipped may be a revocation list.
+/// Text outside of the blocks is allowed, because openssl writes the contents of a certificate there. A line that is
+/// not clearly text is a fault (`PEMText`), because a block that is skipped may be a revocation list.
 package struct PEMFile {
   /// A block, from its BEGIN line to its END line.
   package struct Block {
@@ -45,6 +45,8 @@ package struct PEMFile {
   package private(set) var faults: [Fault] = []
 
   private var open: (label: ArraySlice<UInt8>, line: Int, start: Int)?
+  /// The lines at which the contents of revocation lists begin as text.
+  private var headings: [Int] = []
 
   package init(_ file: [UInt8]) {
     var number = 0
@@ -56,6 +58,10 @@ package struct PEMFile {
       start = end + 1
     }
     if let open { fail(open.line, "its END line is missing: the file is truncated") }
+    let lists = blocks.count { $0.isLabelled(Self.revocationList) }
+    if headings.count > lists, let heading = headings.last {
+      fail(heading, "the contents of a revocation list as text, without the list in PEM")
+    }
   }
 
   private mutating func read(_ file: [UInt8], _ range: Range<Int>, _ number: Int) {
@@ -85,10 +91,10 @@ package struct PEMFile {
   private mutating func begin(_ line: ArraySlice<UInt8>, _ range: Range<Int>, _ number: Int) {
     if let label = Self.label(of: line, "-----BEGIN ") {
       open = (label, number, range.upperBound + 1)
-    } else if Self.looksLikeBoundary(line) {
-      fail(number, "neither a BEGIN line, an END line nor text")
-    } else if Self.looksLikeBase64(line) {
-      fail(number, "base64 outside of a block: its BEGIN line is missing")
+    } else if let fault = PEMText.fault(in: line) {
+      fail(number, fault)
+    } else if PEMText.isListHeading(line) {
+      headings.append(number)
     }
   }
 
@@ -114,19 +120,6 @@ package struct PEMFile {
     let text = line.drop { $0 == 0x20 || $0 == 0x09 }
     let hyphens: StaticString = "--"
     return isEqual(text.prefix(2), hyphens) || isEqual(text.suffix(2), hyphens)
-  }
-
-  /// Whether the line consists of base64 characters and has at least half the length of a full line.
-  private static func looksLikeBase64(_ line: ArraySlice<UInt8>) -> Bool {
-    line.count >= 32
-      && line.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="):
-          true
-        default: false
-        }
-      }
   }
 }
 

@@ -54,7 +54,8 @@ struct ImportTests {
       (leaf.replacing("-----BEGIN CERTIFICATE-----\n", with: ""), 1),
       (leaf.replacing("-----BEGIN", with: "-----begin"), 1),
       ("-----BEGIN CE", 1), (String(leaf.prefix(200)), 1), (leaf.replacing("\n", with: "\r"), 1),
-      ("see below\n" + leaf.replacing("-----BEGIN CERTIFICATE-----", with: "BEGIN CERTIFICATE"), 3),
+      ("see below\n" + leaf.replacing("-----BEGIN CERTIFICATE-----", with: "BEGIN CERTIFICATE"), 2),
+      ("{\"ca\": \"" + leaf.replacing("\n", with: "\\n") + "\"}\n", 1),
     ]
     for (text, line) in damages {
       guard case .malformedPEM("node.pem", count + line, _) = refusal(Array((key + text).utf8)) else {

@@ -15,6 +15,7 @@ FILES = "Sources/Trust/AnchorFile.swift"
 ANCHORS = "Sources/Trust/TrustAnchors.swift"
 IDENTITY = "Sources/Identity/NodeIdentity.swift"
 STATE = "Sources/Identity/StateDirectory.swift"
+TEXT = "Sources/Identity/PEMText.swift"
 CONFIGURATION = "Sources/Configuration/ConfigurationFile.swift"
 
 KEEPER = "Sources/Trust/TrustKeeper.swift"
@@ -42,6 +43,18 @@ ROWS = [
     Row("a refusal by an old pin is still a fault of trust", "Sources/Relay/ContactRecorder.swift",
         "case .keyChanged: return trust.refusal(of: id, under: stranger.name).map { TrustFault($0) }",
         "case .keyChanged: return TrustFault(stranger.reason)", "RelayTests"),
+    Row("a block within a line of text is skipped", TEXT,
+        'if hasBoundary(text) { return "BEGIN or END of a block within text; each needs a line of its own" }', "", "IdentityTests"),
+    Row("base64 within text is skipped", TEXT, "if digits > 1 && !(isName && index - start < lineOfBase64) { return true }", "",
+        "IdentityTests"),
+    Row("a hexadecimal dump is skipped", TEXT, "if digits >= runMin && !isKey { return true }", "", "IdentityTests"),
+    Row("markup between blocks is skipped", TEXT, "return !isMarked && text.contains(where: isForbiddenInNames)", "return false",
+        "IdentityTests"),
+    Row("a line separator of Unicode hides a block", TEXT, "case 0x85, 0x2028, 0x2029: return nil", "", "IdentityTests"),
+    Row("a line of text of any length is skipped", TEXT,
+        'if line.count > lineBytesMax { return "a line of more than 1024 bytes outside of a block" }', "", "IdentityTests"),
+    Row("a revocation list as text alone is skipped", "Sources/Identity/PEMFile.swift", "if headings.count > lists, let", "if false, let",
+        "IdentityTests"),
     Row("a damaged block of the stored identity is skipped", IDENTITY,
         "throw .unusableCertificate(path: directory.file(name), reason: fault)", "_ = fault", "IdentityTests"),
     Row("keys of strangers check signatures", CHAIN, "      ChainSignatures.check(first, anchors)\n      cmbedtls_replay_checks()\n", "",

@@ -250,7 +250,7 @@ struct AnchorTests {
     func with(_ old: String, _ new: String) -> String { block.replacing(old, with: new) }
     var damages: [Damage] = []
     damages.append(Damage(with(begin, "-----BEGIN X509 CRL----"), 1))
-    damages.append(Damage(with(begin, "BEGIN X509 CRL"), 2))
+    damages.append(Damage(with(begin, "BEGIN X509 CRL"), 1))
     damages.append(Damage(with(begin, " "), 2))
     damages.append(Damage(with(end, ""), 1))
     damages.append(Damage(with(end, "-----END X509 CRL"), 1))
@@ -263,6 +263,8 @@ struct AnchorTests {
     damages.append(Damage(with("\nM", "\nDEK-Info: x\n\nM")))
     damages.append(Damage(begin + "\n" + end + "\n", 1))
     damages.append(Damage(begin + "\nAAAA\n" + end + "\n", 1))
+    damages.append(Damage("{\"crl\": \"" + with("\n", "\\n") + "\"}\n", 1))
+    damages.append(Damage("<p>" + with("\n", "<br>") + "</p>\n", 1))
     let shift = authority.split(separator: "\n").count
     for damage in damages {
       for isBehind in [false, true] {

@@ -2,6 +2,7 @@
 
 Real daemons run on the loopback interface with the policy `ca`. The openssl command makes the keys, certificates and
 revocation lists."""
+import json
 import os
 import subprocess
 import unittest
@@ -163,6 +164,25 @@ class AnchorsTest(DaemonsTest):
             file.write(whole)
         self.assertEqual(box.run("reload")[0], 0)
         wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"), 40)
+    def test_a_list_within_a_line_of_text_lets_nobody_in(self):
+        """The list is in a JSON line behind the certificate of its authority."""
+        box = self.box()
+        bad = self.member("bad", box)
+        self.list("plain", ["bad"])
+        with open(self.path("anchors/list.pem")) as file:
+            text = json.dumps({"crl": file.read()})
+        self.openssl("rm anchors/list.pem")
+        with open(self.path("anchors/root.pem"), "a") as file:
+            file.write(text + "\n")
+        code, _, err = box.run("config", "check")
+        self.assertEqual(code, 1)
+        self.assertRegex(err, r"anchors/root.pem:\d+: BEGIN or END of a block within text.*; no certificate is accepted")
+        for daemon in (box, bad):
+            daemon.start()
+        wait("the bad one is refused", lambda: self.refusals(box, "that may revoke it cannot be read"))
+        self.assertEqual(box.neighbours(), [])
+        self.assertIn("BEGIN or END of a block", self.faults(box)["trust"])
+        self.assertEqual(self.findings(box, "anchors")[0], 1)
 
     def test_a_reload_with_a_list_that_is_not_understood_ends_the_links_that_it_may_revoke_and_fails(self):
         box = self.box()

@@ -5,6 +5,7 @@ Real daemons run on the loopback interface. The openssl command makes the keys a
 # seconds: 25
 import collections
 import contextlib
+import json
 import os
 import pty
 import resource
@@ -99,7 +100,8 @@ class IdentityTest(DaemonsTest):
             certificate = file.read()
         lines = key.count("\n")
         for behind in (certificate.replace("CERTIFICATE", "TRUSTED CERTIFICATE"), certificate.replace("-----BEGIN", "----BEGIN"),
-                       certificate.replace("-----BEGIN CERTIFICATE-----\n", ""), "-----BEGIN CERT", certificate.replace("\n", "\r"), key):
+                       certificate.replace("-----BEGIN CERTIFICATE-----\n", ""), "-----BEGIN CERT", certificate.replace("\n", "\r"), key,
+                       json.dumps({"ca": certificate}) + "\n"):
             with open(self.path("file"), "w", newline="") as file:
                 file.write(key + behind)
             self.assertIn(f"file:{lines + 1}: ", self.refused(box, "identity", "import", self.path("file")), behind)
