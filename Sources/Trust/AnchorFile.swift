@@ -91,7 +91,7 @@ extension TrustAnchors {
   }
 
   private func add(list der: [UInt8], _ location: String) {
-    switch RevocationList.read(der) {
+    switch RevocationList.read(der, location: location) {
     case .list(let list): lists.append(list)
     case .refused(let reason, let issuer):
       fail(location, "an unusable revocation list: \(reason)", issuer.map { .issuer($0) } ?? .everybody)

@@ -21,15 +21,18 @@ final class RevocationList {
   private let list: UnsafeMutablePointer<mbedtls_x509_crl>
   /// The signed TBSCertList in DER.
   private let body: [UInt8]
-  /// The public key with which the signature was last verified, so that not every handshake verifies the signature
-  /// again.
+  /// The file of the list, and the line if the file is PEM.
+  let location: String
+  /// The public key that signed the list, as far as known, so that not every handshake verifies the signature again.
   private var signer: [UInt8] = []
+  /// The keys of anchors that did not sign the list.
+  private var otherKeys: [[UInt8]] = []
   /// Whether the list's authority has issued any certificate that was evaluated so far.
   var hasApplied = false
 
   /// Reads one list in DER. mbedTLS also parses the list, but mbedTLS rejects every critical extension of a list and
   /// ignores the critical extensions of its entries.
-  static func read(_ der: [UInt8]) -> Reading {
+  static func read(_ der: [UInt8], location: String = "") -> Reading {
     var outer = DERReader(der[...])
     guard var parts = try? outer.enter(DERReader.sequence), outer.isEmpty, let signed = try? parts.takeAny().whole,
       let contents = try? DERReader.contents(signed)
@@ -50,15 +53,18 @@ final class RevocationList {
       }
     }
     if let refusal { return .refused(refusal.text, issuer: refusal.isOfEverybody ? nil : issuer) }
-    guard let list = RevocationList(plain, Array(signed), issuer) else { return .refused("malformed", issuer: issuer) }
+    guard let list = RevocationList(plain, Array(signed), issuer, location) else {
+      return .refused("malformed", issuer: issuer)
+    }
     if !cmbedtls_list_is_strong(list.list) {
       return .refused("signed by a weak algorithm; SHA-256 or better is needed", issuer: issuer)
     }
     return .list(list)
   }
 
-  private init?(_ plain: [UInt8], _ body: [UInt8], _ issuer: ListIssuer) {
+  private init?(_ plain: [UInt8], _ body: [UInt8], _ issuer: ListIssuer, _ location: String) {
     self.body = body
+    self.location = location
     self.issuer = issuer
     list = .allocate(capacity: 1)
     mbedtls_x509_crl_init(list)
@@ -70,14 +76,28 @@ final class RevocationList {
     list.deallocate()
   }
 
+  /// Whether the key usage of an authority allows signing lists.
+  static func mayBeSigned(by authority: UnsafePointer<mbedtls_x509_crt>) -> Bool {
+    mbedtls_x509_crt_check_key_usage(authority, UInt32(MBEDTLS_X509_KU_CRL_SIGN)) == 0
+  }
+
   /// Whether `authority` signed the list and the key usage of `authority` allows signing lists.
   func isSigned(by authority: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
-    guard mbedtls_x509_crt_check_key_usage(authority, UInt32(MBEDTLS_X509_KU_CRL_SIGN)) == 0 else { return false }
+    guard Self.mayBeSigned(by: authority) else { return false }
     let key = UnsafeRawBufferPointer(authority.pointee.pk_raw)
     if key.elementsEqual(signer) { return true }
+    // No other key signed the list too.
+    if !signer.isEmpty || otherKeys.contains(where: { key.elementsEqual($0) }) { return false }
     guard cmbedtls_list_is_signed(list, body, body.count, &authority.pointee.pk) else { return false }
     signer = Array(key)
     return true
+  }
+
+  /// Checks the signature with the key of an anchor, and stores the result for later calls.
+  func checkSignature(by anchor: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
+    if isSigned(by: anchor) { return true }
+    otherKeys.append(Array(UnsafeRawBufferPointer(anchor.pointee.pk_raw)))
+    return false
   }
 
   func revokes(_ certificate: UnsafePointer<mbedtls_x509_crt>) -> Bool {

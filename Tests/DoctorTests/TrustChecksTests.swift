@@ -108,10 +108,26 @@ struct TrustChecksTests {
     try scratch.makeFleet()
     try scratch.revocationList("list", by: "root", revoking: [])
     try put(scratch, ["intermediate.pem", "list.crl"], at: anchors + "/root.pem")
+    let lines = try #require(scratch.bytes("intermediate.pem")).count { $0 == 0x0A }
     #expect(
       try complaints() == [
-        "wrong anchors: \(patient.root.path)\(anchors): the revocation list of CN=root, which issued an anchor, cannot be "
-          + "verified without that authority's certificate; put it into the directory; no certificate below that authority is accepted"
+        "wrong anchors: \(patient.root.path)\(anchors)/root.pem:\(lines + 1): the revocation list of CN=root, which issued "
+          + "an anchor, cannot be verified without that authority's certificate; put it into the directory; no certificate "
+          + "below that authority is accepted"
+      ])
+  }
+
+  @Test func `a revocation list with a wrong signature is wrong`() throws {
+    let scratch = Scratch()
+    try scratch.makeFleet()
+    try scratch.certificate("false", extensions: Scratch.authority, subject: "root")
+    try scratch.revocationList("list", by: "false", revoking: [])
+    try put(scratch, ["list.crl", "root.pem"], at: anchors + "/root.pem")
+    #expect(
+      try complaints() == [
+        "wrong anchors: \(patient.root.path)\(anchors)/root.pem:1: the revocation list of CN=root is not signed by that "
+          + "authority; get the list again, or add the certificate of the key that signed it; no certificate below that "
+          + "authority is accepted"
       ])
   }
 

@@ -150,6 +150,70 @@ struct AuthorityTests {
     #expect(TrustAnchors(directory: directory).faults.map(\.text) == [])
   }
 
+  /// The anchors in a directory with these files.
+  private func directory(_ files: String) -> TrustAnchors {
+    #expect(shell("cd \(scratch.path) && rm -rf anchors && mkdir anchors && cp \(files) anchors").status == 0)
+    return TrustAnchors(directory: scratch.file("anchors"))
+  }
+
+  @Test func `a list with a wrong signature is a fault, and is checked once`() throws {
+    try makeLine()
+    try scratch.certificate("other", by: "root", extensions: Scratch.node)
+    try scratch.certificate("false", extensions: Scratch.authority, subject: "first")
+    try scratch.revocationList("list", by: "false", revoking: [])
+    let trusted = directory("root.pem first.pem list.crl")
+    let fault = try #require(trusted.faults.first)
+    #expect(trusted.faults.count == 1 && fault.isClosing)
+    #expect(
+      fault.text.contains("anchors/list.crl:1: the revocation list of CN=first is not signed by that authority"),
+      "\(fault.text)")
+    #expect(fault.effect.description.contains("no certificate below that authority"))
+    #expect(try verdict(["leaf.pem", "second.pem"], trusted) == .refused(.revocationListForged))
+    #expect(try verdict(["other.pem"], trusted) == .trusted)
+    // Only the three signatures of the chain and of the anchors are checked again.
+    let again = checksMade { _ = try? verdict(["leaf.pem", "second.pem"], trusted) }
+    let plain = directory("root.pem first.pem")
+    _ = try verdict(["leaf.pem", "second.pem"], plain)
+    #expect(again == checksMade { _ = try? verdict(["leaf.pem", "second.pem"], plain) })
+  }
+
+  @Test func `a list is checked when it is read, and not in the handshake`() throws {
+    try makeLine()
+    // Two anchors have the name of the list's issuer. Only the second signed the list.
+    try scratch.certificate("fresh", by: "root", extensions: Scratch.authority, subject: "first")
+    try scratch.revocationList("list", by: "fresh", revoking: [])
+    let trusted = directory("root.pem first.pem fresh.pem list.crl"), plain = directory("root.pem first.pem fresh.pem")
+    #expect(trusted.faults.map(\.text) == [])
+    for anchors in [trusted, plain] { #expect(try verdict(["leaf.pem", "second.pem"], anchors) == .trusted) }
+    let cost = checksMade { _ = try? verdict(["leaf.pem", "second.pem"], trusted) }
+    #expect(cost == checksMade { _ = try? verdict(["leaf.pem", "second.pem"], plain) })
+  }
+
+  @Test func `a list of an authority that may not sign lists is a fault`() throws {
+    try scratch.certificate(
+      "mute", by: "root", extensions: "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign")
+    try scratch.certificate("leaf", by: "mute", extensions: Scratch.node)
+    try scratch.revocationList("list", by: "mute", revoking: [])
+    let trusted = directory("root.pem mute.pem list.crl")
+    #expect(
+      trusted.faults.first?.text.contains("anchors/list.crl:1: the revocation list of CN=mute is not valid") == true)
+    #expect(trusted.faults.first?.text.contains("lacks cRLSign") == true)
+    #expect(try verdict(["leaf.pem"], trusted) == .refused(.revocationListForged))
+  }
+
+  @Test func `the checks of signatures at the start have a time limit`() throws {
+    try scratch.certificate("slow", extensions: Scratch.authority, algorithm: "P-521")
+    try scratch.revocationList("list", by: "slow", revoking: [])
+    let list = try #require(scratch.bytes("list.crl"))
+    _ = directory("root.pem slow.pem")
+    try scratch.write("anchors/lists.pem", [[UInt8]](repeating: list, count: 15).flatMap { $0 })
+    var trusted: TrustAnchors?
+    let checks = checksMade { trusted = TrustAnchors(directory: scratch.file("anchors")) }
+    #expect(checks == 520)  // 13 checks with P-521
+    #expect(trusted?.faults.count == 2)
+    #expect(trusted?.faults.first?.text.contains("is not verified, because there are too many lists") == true)
+  }
+
   @Test func `a list of an absent authority is reported until a peer presents that authority`() throws {
     try makeLine()
     for name in ["root", "second"] { try scratch.revocationList(name, by: name, revoking: []) }

@@ -164,6 +164,34 @@ class AnchorsTest(DaemonsTest):
             file.write(whole)
         self.assertEqual(box.run("reload")[0], 0)
         wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"), 40)
+
+    def test_a_list_with_a_wrong_signature_is_a_fault_before_a_peer_is_refused(self):
+        box = self.box()
+        good = self.member("good", box)
+        self.list("plain")
+        with open(self.path("anchors/list.pem")) as file:
+            lines = file.read().splitlines()
+        # The end of the last full line of base64 is in the signature.
+        lines[-3] = lines[-3][:50] + ("A" if lines[-3][50] != "A" else "B") + lines[-3][51:]
+        with open(self.path("anchors/list.pem"), "w") as file:
+            file.write("\n".join(lines) + "\n")
+        text = "list.pem:1: the revocation list of CN=root is not signed by that authority"
+        code, _, err = box.run("config", "check")
+        self.assertEqual(code, 1)
+        self.assertIn(text, err)
+        box.start()
+        self.assertIn(text, self.faults(box)["trust"])
+        code, lines = self.findings(box, "anchors")
+        self.assertEqual((code, lines[0][:5]), (1, "WRONG"), lines)
+        code, _, err = box.run("reload")
+        self.assertEqual(code, 1)
+        self.assertIn(text, err)
+        good.start()
+        wait("the good one is refused", lambda: self.refusals(box, "is not signed by it"))
+        self.list("plain")
+        self.assertEqual(box.run("reload")[0], 0)
+        wait("the good one is linked", lambda: box.neighbours() == ["good"], 40)
+
     def test_a_list_within_a_line_of_text_lets_nobody_in(self):
         """The list is in a JSON line behind the certificate of its authority."""
         box = self.box()
