@@ -34,7 +34,6 @@ extension Doctor {
             "[trust] policy is ca, but \(configuration.trust.anchors) has no certificate: only pinned peers are accepted",
             remedy: "put the authority's certificate there; then causeway reload"))
       }
-      let time = TrustTime(kept: 0, wall: clock.seconds, isSynchronised: clock.isSynchronised)
       for text in anchors.outdated(at: time).prefix(Self.faultsMax) {
         findings.append(
           Finding(
@@ -50,6 +49,8 @@ extension Doctor {
     }
     return findings
   }
+
+  private var time: TrustTime { TrustTime(kept: 0, wall: clock.seconds, isSynchronised: clock.isSynchronised) }
 
   /// The maximum number of findings of one kind, such as faults of anchors.
   private static let faultsMax = 8
@@ -78,7 +79,13 @@ extension Doctor {
             "identity", .note, "this box's certificate does not allow serverAuth: others cannot dial this box",
             remedy: "issue it with clientAuth and serverAuth"))
       }
-      findings += verdict(identity, store, anchors)
+      if isJudged(by: anchors) {
+        findings += verdict(identity, store, anchors)
+      } else {
+        for note in identity.chainNotes(at: time.seconds) {
+          findings.append(Finding("identity", .note, note, remedy: "causeway identity import FILE --replace"))
+        }
+      }
       return findings
     } catch {
       if case .unreadable(_, EACCES) = error {
@@ -88,11 +95,13 @@ extension Doctor {
     }
   }
 
+  /// Whether the anchors of this box decide which certificates are accepted.
+  private func isJudged(by anchors: TrustAnchors) -> Bool {
+    configuration.trust.policy == .authority && anchors.faults.isEmpty && anchors.certificateCount > 0
+  }
+
   /// Checks whether other boxes that have the same trust anchors accept this box's certificate.
   private func verdict(_ identity: NodeIdentity, _ store: TrustStore, _ anchors: TrustAnchors) -> [Finding] {
-    guard configuration.trust.policy == .authority, anchors.faults.isEmpty, anchors.certificateCount > 0 else {
-      return []
-    }
     let clock = clock
     let keeper = TrustKeeper(
       identity, store, policy: .authority, anchors: anchors, operators: configuration.trust.operators,

@@ -73,12 +73,16 @@ package enum ChainRules {
     }
   }
 
-  /// The reason why every peer refuses a node that presents this chain, or nil if peers accept the chain. The text is
-  /// the end of a message.
-  package static func fault(of chain: UnsafeMutablePointer<mbedtls_x509_crt>) -> StaticString? {
-    if let fault = sizeFault(of: chain) { return fault }
-    return allows(chain, .client)
-      ? nil : "the node's own certificate does not allow this use; it needs digitalSignature, clientAuth and serverAuth"
+  /// The reason why peers refuse a node that presents this chain, and the peers that refuse it. Returns nil if the
+  /// chain has no such fault. The text is the end of a message.
+  package static func fault(of chain: UnsafeMutablePointer<mbedtls_x509_crt>) -> String? {
+    if let fault = sizeFault(of: chain) { return "\(fault); every peer refuses them" }
+    if !allows(chain, .client) {
+      return
+        "the node's own certificate does not allow this use; it needs digitalSignature, clientAuth and serverAuth; "
+        + "every peer refuses them"
+    }
+    return ChainPath(chain).fault.map { "\($0); peers with policy ca refuse them" }
   }
 
   /// The reason why every peer refuses this chain because of its length or memory, or nil if peers accept its size. The

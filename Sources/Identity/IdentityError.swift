@@ -147,7 +147,7 @@ public enum IdentityError: Error, Equatable {
       issue it without the extension, or as not critical
       """
     case .unusableChain(let path, let reason):
-      "\(path): its certificate chain: \(reason); every peer refuses it"
+      "\(path): its certificate chain: \(reason)"
     case .pkcs12(let path, let error):
       "\(path): \(error.text)"
     case .noRandomness(let code):

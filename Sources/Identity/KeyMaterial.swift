@@ -149,8 +149,10 @@ package final class Certificate {
   func isValid(at time: Int64) -> Bool { Self.seconds(context.pointee.valid_from) <= time && !hasExpired(at: time) }
 
   /// The last day of the first certificate's validity, as YYYY-MM-DD.
-  var lastDay: String {
-    let last = context.pointee.valid_to
+  var lastDay: String { Self.day(context.pointee.valid_to) }
+
+  /// A date as YYYY-MM-DD.
+  static func day(_ last: mbedtls_x509_time) -> String {
     func digits(_ number: CInt) -> String { (number < 10 ? "0" : "") + String(number) }
     return digits(last.year) + "-" + digits(last.mon) + "-" + digits(last.day)
   }
@@ -204,5 +206,15 @@ extension Certificate {
   func isNamed(issuerOf child: Certificate) -> Bool {
     let issuer = UnsafeRawBufferPointer(child.context.pointee.issuer_raw)
     return issuer.elementsEqual(UnsafeRawBufferPointer(context.pointee.subject_raw))
+  }
+
+  /// The subject as text.
+  var subjectText: String { PeerChain.text(&context.pointee.subject) }
+
+  /// Whether the key of this certificate made the signature of `child`.
+  func isSigner(of child: Certificate) -> Bool {
+    cmbedtls_begin_checks()
+    defer { cmbedtls_end_checks() }
+    return cmbedtls_is_issued(child.context, &context.pointee.pk) == 1
   }
 }

@@ -159,15 +159,16 @@ public final class NodeIdentity {
     return identity
   }
 
-  /// The certificate of `key`, followed by those of its issuers that are among `ders`. Other certificates are omitted.
-  /// Throws `.expired` if the certificate of the key has expired, and `.unusableChain` if every peer would refuse the
-  /// size of the chain. The key usage is not checked here but by `chainFault`.
+  /// The certificate of `key`, followed by those of its issuers that are among `ders`. The chain has one certificate
+  /// for the key, and one for each authority's name. Throws `.expired` if the certificate of the key has expired.
+  /// Throws `.unusableChain` for a certificate that is no part of a chain of the key, and if peers would refuse the
+  /// size or the path of the chain. The key usage is not checked here but by `chainFault`.
   private static func chain(
     _ ders: [[UInt8]], of key: Key, at time: Int64, path: String
   ) throws(IdentityError) -> [[UInt8]] {
     let spki = try key.spki()
     var rest: [Certificate] = []
-    for der in ders {
+    for (index, der) in ders.enumerated() where !ders[..<index].contains(der) {
       let certificate = Certificate()
       try certificate.append(imported: der, path: path)
       rest.append(certificate)
@@ -176,17 +177,39 @@ public final class NodeIdentity {
       throw .noCertificateForKey(path: path)
     }
     if rest[leaf].hasExpired(at: time) { throw .expired(path: path, date: rest[leaf].lastDay) }
+    if let stray = stray(in: rest, spki) {
+      throw .unusableChain(
+        path: path,
+        reason: "\(stray) is no part of it; remove that certificate, or add the certificates that connect it")
+    }
     var ordered = [rest.remove(at: leaf)]
     while let last = ordered.last,
-      let issuer = best(of: rest, at: time, where: { $0.isNamed(issuerOf: last) })
+      let issuer = best(of: rest, at: time, where: { $0.isNamed(issuerOf: last) && $0.isSigner(of: last) })
+        ?? best(of: rest, at: time, where: { $0.isNamed(issuerOf: last) })
     {
       ordered.append(rest.remove(at: issuer))
     }
     let ders = ordered.map { $0.ders[0] }
     let chain = Certificate()
     for der in ders { try chain.append(der: der, path: path) }
-    if let fault = ChainRules.sizeFault(of: chain.context) { throw .unusableChain(path: path, reason: "\(fault)") }
+    if let size = ChainRules.sizeFault(of: chain.context) {
+      throw .unusableChain(path: path, reason: "\(size); every peer refuses it")
+    }
+    if let fault = ChainPath(chain.context).fault {
+      throw .unusableChain(path: path, reason: "\(fault); peers with policy ca refuse it")
+    }
     return ders
+  }
+
+  /// The subject of a certificate that has no key of this `spki` and is not above one that has, by the names of the
+  /// issuers. Returns nil if there is none.
+  private static func stray(in certificates: [Certificate], _ spki: [UInt8]) -> String? {
+    var reached = certificates.filter { $0.spki == spki }
+    var rest = certificates.filter { $0.spki != spki }
+    while let next = rest.firstIndex(where: { issuer in reached.contains { issuer.isNamed(issuerOf: $0) } }) {
+      reached.append(rest.remove(at: next))
+    }
+    return rest.first?.subjectText
   }
 
   /// The index of the preferred certificate among those that `isWanted` accepts. The preferred certificate is the first
@@ -265,10 +288,34 @@ public final class NodeIdentity {
     return text
   }
 
-  /// One line of text that says why every peer refuses the chain that this node presents, or nil if peers accept the
-  /// chain.
+  /// One line of text that says why peers refuse the chain that this node presents, or nil if the chain itself gives
+  /// them no reason.
   public var chainFault: String? {
-    ChainRules.fault(of: certificate.context).map { "this box's certificates: \($0); every peer refuses them" }
+    ChainRules.fault(of: certificate.context).map { "this box's certificates: \($0)" }
+  }
+
+  /// A line of text for each property of the chain for which some peers with the policy `ca` refuse this node at a time
+  /// in seconds since 1970. Empty if there is a `chainFault`.
+  public func chainNotes(at time: Int64) -> [String] {
+    if chainFault != nil { return [] }
+    let path = ChainPath(certificate.context)
+    if path.isOfOwnIssuer {
+      return cmbedtls_is_authority(certificate.context) == 0
+        ? []
+        : ["this box's certificate is an authority's (CA): peers with policy ca refuse this box unless they pinned it"]
+    }
+    var notes: [String] = []
+    for authority in path.certificates.dropFirst() where Certificate.seconds(authority.pointee.valid_to) < time {
+      notes.append(
+        "the certificate of \(PeerChain.text(&authority.pointee.subject)) in this box's chain expired on "
+          + "\(Certificate.day(authority.pointee.valid_to)): peers with policy ca refuse this box")
+    }
+    if path.certificates.count == 1 {
+      notes.append(
+        "this box's chain lacks its issuer, \(PeerChain.text(&certificate.context.pointee.issuer)): peers with policy "
+          + "ca accept this box only if they have the issuer's certificate as an anchor")
+    }
+    return notes
   }
 
   /// Whether peers accept this node as a TLS server, so that they can dial this node.

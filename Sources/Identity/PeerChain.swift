@@ -43,4 +43,11 @@ public struct PeerChain {
     }
     return UnsafeRawBufferPointer(rebasing: spki[prefix.count...])
   }
+
+  /// A distinguished name as text. mbedTLS escapes unprintable characters (RFC 4514).
+  package static func text(_ name: inout mbedtls_x509_name) -> String {
+    var buffer = [CChar](repeating: 0, count: 256)
+    return mbedtls_x509_dn_gets(&buffer, buffer.count, &name) > 0
+      ? String(cString: buffer) : "a name longer than 255 bytes"
+  }
 }

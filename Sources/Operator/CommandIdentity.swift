@@ -126,10 +126,14 @@ private func identityImport(_ words: CommandWords) -> CInt {
       error.report()
       exit(error.code)
     }
-    let clock = SystemClock()
-    let time = TrustTime(kept: 0, wall: clock.seconds, isSynchronised: clock.isSynchronised)
-    return try NodeIdentity.importing(file, path: path, password: password, at: time.seconds, into: directory)
+    return try NodeIdentity.importing(file, path: path, password: password, at: now().seconds, into: directory)
   }
+}
+
+/// The time of this machine's clock, or that of the program's release if the clock is not synchronised.
+private func now() -> TrustTime {
+  let clock = SystemClock()
+  return TrustTime(kept: 0, wall: clock.seconds, isSynchronised: clock.isSynchronised)
 }
 
 /// Creates a new identity by `make`. Fails if the box already has an identity and --replace is missing.
@@ -148,6 +152,7 @@ private func replacing(
     show("", "\(identity.id.text)")
     show(atNextStart, "")
     if let fault = identity.chainFault { printError(fault) }
+    for note in identity.chainNotes(at: now().seconds) { printError("note: \(note)") }
   }
   return result == ExitCode.done ? code : result
 }

@@ -91,10 +91,4 @@ struct CertificatePath {
     }
     return isAuthorityKnown ? .revocationListForged : .revocationUnknown
   }
-
-  /// Whether a certificate has a valid serial number. mbedTLS also accepts a serial number that is not an INTEGER.
-  private func hasSerialNumber(_ certificate: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
-    certificate.pointee.serial.tag == Int32(DERReader.integer)
-      && isSerialNumber(UnsafeRawBufferPointer(certificate.pointee.serial))
-  }
 }

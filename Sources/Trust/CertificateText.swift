@@ -21,13 +21,6 @@ extension PeerChain {
     }
     return lines
   }
-
-  /// A distinguished name as text. mbedTLS escapes unprintable characters (RFC 4514).
-  static func text(_ name: inout mbedtls_x509_name) -> String {
-    var buffer = [CChar](repeating: 0, count: 256)
-    return mbedtls_x509_dn_gets(&buffer, buffer.count, &name) > 0
-      ? String(cString: buffer) : "a name longer than 255 bytes"
-  }
 }
 
 /// A time in seconds since 1970 as a UTC date, for example 2026-11-21.

@@ -149,6 +149,22 @@ struct TrustChecksTests {
       ])
   }
 
+  @Test func `a chain that peers with another policy accept is wrong or noted`() throws {
+    let scratch = Scratch()
+    try scratch.makeFleet()
+    patient.configuration.trust.policy = .open
+    try put(scratch, ["node.pem.key", "node.pem"], at: "/var/lib/causeway/node.key")
+    #expect(
+      try complaints() == [
+        "note identity: this box's chain lacks its issuer, CN=intermediate: peers with policy ca accept this box only if "
+          + "they have the issuer's certificate as an anchor"
+      ])
+    try scratch.certificate("false", by: "root", extensions: Scratch.authority, subject: "intermediate")
+    try put(scratch, ["node.pem.key", "node.pem", "false.pem"], at: "/var/lib/causeway/node.key")
+    #expect(try complaints().first?.hasPrefix("wrong identity: this box's certificates: the signature of a") == true)
+    #expect(try complaints().count == 1)
+  }
+
   @Test func `the doctor reports a lost state file as an error`() throws {
     _ = try NodeIdentity.loadOrCreate(directory: patient.root.path + "/var/lib/causeway")
     patient.configuration.trust.policy = .open

@@ -15,6 +15,7 @@ FILES = "Sources/Trust/AnchorFile.swift"
 ANCHORS = "Sources/Trust/TrustAnchors.swift"
 IDENTITY = "Sources/Identity/NodeIdentity.swift"
 STATE = "Sources/Identity/StateDirectory.swift"
+PATHS = "Sources/Identity/ChainPath.swift"
 TEXT = "Sources/Identity/PEMText.swift"
 CONFIGURATION = "Sources/Configuration/ConfigurationFile.swift"
 
@@ -130,9 +131,23 @@ ROWS = [
         "return false", "TrustTests"),
     Row("a certificate for another use is accepted on a link", "Sources/SecureTransport/StreamBuffers.swift",
         "} else if !ChainRules.allows(chain, peerRole) {", "} else if false {", "SecureTransportTests"),
-    Row("a chain that no peer accepts is imported", "Sources/Identity/NodeIdentity.swift",
-        'if let fault = ChainRules.sizeFault(of: chain.context) { throw .unusableChain(path: path, reason: "\\(fault)") }', "",
-        "SecureTransportTests"),
+    Row("a chain that no peer accepts is imported", IDENTITY, "if let size = ChainRules.sizeFault(of: chain.context) {",
+        "if let size = ChainRules.sizeFault(of: chain.context), size.utf8CodeUnitCount == 0 {", "SecureTransportTests"),
+    Row("a chain that every authority's peers refuse is imported", IDENTITY, "if let fault = ChainPath(chain.context).fault {",
+        "if let fault = ChainPath(chain.context).fault, fault.utf8CodeUnitCount == 0 {", "IdentityTests"),
+    Row("an installed chain that every authority's peers refuse is no fault", "Sources/Identity/ChainRules.swift",
+        'return ChainPath(chain).fault.map { "\\($0); peers with policy ca refuse them" }', "return nil", "IdentityTests"),
+    Row("a wrong signature in a node's own chain is skipped", PATHS, "case 0: return wrongSignature", "case 0: break", "IdentityTests"),
+    Row("a node's own certificate may be an authority's", PATHS, "if !Self.isSelfIssued(chain) && cmbedtls_is_authority(chain) != 0 {",
+        "if false {", "IdentityTests"),
+    Row("an issuer in a node's own chain may be no authority", PATHS, "if cmbedtls_is_authority(issuer) == 0", "if false", "IdentityTests"),
+    Row("the path length in a node's own chain is ignored", PATHS, "if length > 0 && length < 1 + depth {", "if false {", "IdentityTests"),
+    Row("a serial number in a node's own chain is not checked", PATHS, "if !hasSerialNumber(certificate) {", "if false {",
+        "IdentityTests"),
+    Row("signatures in a node's own chain may take any time", PATHS, "return cmbedtls_has_long_signature(certificate) ? slow : nil",
+        "return nil", "IdentityTests"),
+    Row("a certificate that is no part of the chain is skipped", IDENTITY, "if let stray = stray(in: rest, spki) {",
+        "if let stray = stray(in: rest, spki), stray.utf8.isEmpty {", "IdentityTests"),
     Row("a carriage return within a line is skipped", LINES,
         'case 0x0D: return "a carriage return within a line; end lines by a line feed (Unix) or by both (Windows)"',
         "case 0x0D: continue", "ConfigurationTests"),

@@ -77,6 +77,15 @@ static inline void cmbedtls_entropy_drop_sources(mbedtls_entropy_context *_Nonnu
 static inline bool cmbedtls_list_is_strong(const mbedtls_x509_crl *_Nonnull list) {
   return (mbedtls_x509_crt_profile_default.allowed_mds & MBEDTLS_X509_ID_FLAG(list->MBEDTLS_PRIVATE(sig_md))) != 0;
 }
+/// Whether the signature of a certificate uses a strong hash, as for lists.
+static inline bool cmbedtls_is_strong(const mbedtls_x509_crt *_Nonnull crt) {
+  return (mbedtls_x509_crt_profile_default.allowed_mds & MBEDTLS_X509_ID_FLAG(crt->MBEDTLS_PRIVATE(sig_md))) != 0;
+}
+/// Whether a certificate is signed with an RSA key of more than 4096 bits, which `cmbedtls_begin_checks` forbids.
+static inline bool cmbedtls_has_long_signature(const mbedtls_x509_crt *_Nonnull crt) {
+  mbedtls_pk_type_t kind = crt->MBEDTLS_PRIVATE(sig_pk);
+  return (kind == MBEDTLS_PK_RSA || kind == MBEDTLS_PK_RSASSA_PSS) && crt->MBEDTLS_PRIVATE(sig).len > 4096 / 8;
+}
 /// Whether the signature of a parsed revocation list was made with `key`. `body` points to the signed `count` bytes,
 /// the list's TBSCertList in DER.
 bool cmbedtls_list_is_signed(

@@ -110,6 +110,27 @@ class IdentityTest(DaemonsTest):
         box.identity("import", self.path("file"))
         self.assertIn("certificate  CN=node, by CN=Fleet, ", box.identity("show"))
 
+    def test_a_chain_that_every_box_with_policy_ca_refuses_is_not_imported_and_is_a_fault(self):
+        """The file has another authority of the name that issued the box's certificate."""
+        self.authority()
+        self.certificate("node")
+        self.openssl("mv ca.pem right.pem")
+        self.authority()
+        self.openssl("cat node.key node.pem ca.pem > wrong && cat node.key node.pem > alone")
+        box = self.daemon("box")
+        self.assertIn("the signature of a certificate is wrong", self.refused(box, "identity", "import", self.path("wrong")))
+        self.assertFalse(os.path.exists(box.state + "/node.key"))
+        code, _, err = box.run("identity", "import", self.path("alone"))
+        self.assertEqual(code, 0)
+        self.assertIn("note: this box's chain lacks its issuer, CN=Fleet", err)
+        self.openssl(f"cat wrong > {box.state}/node.key")
+        box.start()
+        faults = [bearer["problem"] for bearer in box.status["bearers"] if bearer["name"] == "identity"]
+        self.assertIn("the signature of a certificate is wrong", faults[0])
+        code, out, _ = box.run("doctor")
+        self.assertEqual(code, 1)
+        self.assertIn("WRONG  identity", out)
+
     def test_an_expired_certificate_is_not_imported(self):
         self.openssl(
             "openssl ecparam -name prime256v1 -genkey -noout -out node.key && mkdir ca && cd ca && touch index.txt && echo 01 > serial"
