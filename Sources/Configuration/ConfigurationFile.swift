@@ -23,6 +23,12 @@ extension Configuration {
 
   /// Parses the bytes of a configuration file. `file` is the name of the file in error texts.
   public static func parse(_ bytes: [UInt8], file: String) throws(ConfigurationError) -> Configuration {
+    // A power cut during a write to a FAT partition leaves an empty file. The defaults would admit everyone.
+    if !bytes.contains(where: { !isBlank($0) }) {
+      throw ConfigurationError(
+        "\(file): empty; was it cut? restore it, or write a comment into it to use the defaults, which accept every node"
+      )
+    }
     try ConfigurationLines.check(bytes, file)
     let reader = ConfigurationReader(file, bytes)
     let line = bytes.withUnsafeBytes { raw in
@@ -38,6 +44,11 @@ extension Configuration {
     }
     try reader.configuration.checkTogether(file)
     return reader.configuration
+  }
+
+  /// Whether a byte is white space or a part of a byte order mark.
+  private static func isBlank(_ byte: UInt8) -> Bool {
+    byte == 0x20 || (0x09...0x0D).contains(byte) || ConfigurationLines.byteOrderMark.contains(byte)
   }
 
   private mutating func checkTogether(_ file: String) throws(ConfigurationError) {

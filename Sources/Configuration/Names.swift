@@ -24,7 +24,7 @@ public enum DisplayNameSyntax {
 
   /// Parses a display name. Returns nil if the name is invalid.
   public static func parse(_ bytes: ArraySlice<UInt8>) -> String? {
-    guard !bytes.isEmpty, bytes.count <= bytesMax, !looksLikeNodeID(bytes.span.bytes) else { return nil }
+    guard !bytes.isEmpty, bytes.count <= bytesMax, !resemblesNodeID(bytes.span.bytes) else { return nil }
     return printable(bytes)
   }
 

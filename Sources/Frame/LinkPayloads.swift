@@ -77,7 +77,7 @@ public struct Hello: Equatable, Sendable {
 }
 
 /// A display name: 1 to 63 bytes of UTF-8 without control characters, stored without a reference to other memory. A
-/// name of 8 or 32 hexadecimal digits is invalid, because it looks like a node id.
+/// name of 8 or 32 characters that look like hexadecimal digits is invalid, because it looks like a node id.
 public struct DisplayName: Equatable, Sendable {
   private var storage: FixedArray<64, UInt8>
   public let byteCount: Int
@@ -87,7 +87,7 @@ public struct DisplayName: Equatable, Sendable {
   public init(_ bytes: RawSpan) throws(FrameError) {
     if bytes.byteCount == 0 { throw .malformed }
     if bytes.byteCount > Limits.displayNameBytesMax { throw .overLength }
-    if !isPlainText(bytes) || looksLikeNodeID(bytes) { throw .malformed }
+    if !isPlainText(bytes) || resemblesNodeID(bytes) { throw .malformed }
     storage = FixedArray(repeating: 0)
     byteCount = bytes.byteCount
     for offset in bytes.byteOffsets { storage[offset] = bytes.octet(offset) }

@@ -83,3 +83,24 @@ public func looksLikeNodeID(_ word: RawSpan) -> Bool {
   }
   return true
 }
+
+/// Whether a name in UTF-8 looks like a node id to a reader: without its invisible characters, the name consists of 8
+/// or 32 characters that are hexadecimal digits or look like one. The letters `o`, `i` and `l` do not count as digits,
+/// because many words consist of them and of hexadecimal digits.
+public func resemblesNodeID(_ name: RawSpan) -> Bool {
+  var offset = 0
+  var digits = 0
+  while offset < name.byteCount {
+    guard let length = UTF8Text.sequenceLength(name, at: offset) else { return false }
+    let lead = UInt32(name.octet(offset))
+    var scalar = length == 1 ? lead : lead & (0x7F >> UInt32(length))
+    for index in 1..<max(length, 1) { scalar = scalar << 6 | UInt32(name.octet(offset + index) & 0x3F) }
+    offset += length
+    if isInvisible(scalar) { continue }
+    switch UInt32(asciiLookAlike(scalar) ?? 0) | (scalar < 0x80 ? scalar : 0) {
+    case 0x30...0x39, 0x41...0x46, 0x61...0x66: digits += 1
+    default: return false
+    }
+  }
+  return digits == 8 || digits == 2 * NodeID.byteCount
+}

@@ -8,13 +8,13 @@ import Primitives
 /// - invisible characters are removed (`isInvisible`);
 /// - a run of white space becomes one blank, and is removed at the beginning and the end of the name;
 /// - Latin letters with diacritics (U+00C0 – U+017F) are decomposed into letter and mark (as in Unicode's form NFD);
-/// - fullwidth and mathematical letters and digits become plain letters and digits (as in Unicode's form NFKD);
+/// - a character of any script that looks like an ASCII letter or digit becomes that letter or digit
+///   (`asciiLookAlike`), and a ligature becomes its letters;
 /// - ASCII capitals become lower case; `0` becomes `o`; `1`, `i` and `|` become `l`; `m` becomes `rn`;
-/// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters of similar
-///   appearance.
+/// - quotes, dashes and slashes become the ASCII characters of similar appearance.
 ///
-/// Unlike the standard, these rules also ignore case. The subset excludes other scripts. The subset also excludes
-/// letters that resemble only letters of the same script.
+/// Unlike the standard, these rules also ignore case. The subset excludes letters that resemble only letters that are
+/// not ASCII.
 func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
   var decoder = UTF8()
   var iterator = name.makeIterator()
@@ -26,10 +26,14 @@ func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
       if let last = skeleton.last, last != 0x20 { skeleton.append(0x20) }
       continue
     }
-    var plain = compatible(value)
+    if let letters = ligature(value) {
+      for index in 0..<letters.utf8CodeUnitCount { appendASCII(letters.utf8Start[index], to: &skeleton) }
+      continue
+    }
+    var plain = value
     var mark: UInt32?
     if let parts = decomposed(plain) { (plain, mark) = parts }
-    if let prototype = prototype(of: plain) { plain = UInt32(prototype) }
+    if let look = asciiLookAlike(plain) ?? punctuation(plain) { plain = UInt32(look) }
     if plain < 0x80 {
       appendASCII(UInt8(plain), to: &skeleton)
     } else if let scalar = UnicodeScalar(plain), let encoded = UTF8.encode(scalar) {
@@ -61,16 +65,20 @@ private func isBlank(_ value: UInt32) -> Bool {
   }
 }
 
-/// Maps fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF) to the ASCII characters
-/// without style. Returns any other character unchanged.
-private func compatible(_ value: UInt32) -> UInt32 {
+/// The letters of a character that is several Latin letters in one, or nil for any other character.
+private func ligature(_ value: UInt32) -> StaticString? {
   switch value {
-  case 0xFF01...0xFF5E: return value - 0xFF01 + 0x21
-  case 0x1D400...0x1D6A3:
-    let letter = (value - 0x1D400) % 52
-    return letter < 26 ? 0x41 + letter : 0x61 + letter - 26
-  case 0x1D7CE...0x1D7FF: return 0x30 + (value - 0x1D7CE) % 10
-  default: return value
+  case 0xFB00: "ff"
+  case 0xFB01: "fi"
+  case 0xFB02: "fl"
+  case 0xFB03: "ffi"
+  case 0xFB04: "ffl"
+  case 0xFB05, 0xFB06: "st"
+  case 0x132, 0x133: "ij"
+  case 0x1C7...0x1C9: "lj"
+  case 0x1CA...0x1CC: "nj"
+  case 0x1F1...0x1F3: "dz"
+  default: nil
   }
 }
 
@@ -96,37 +104,9 @@ private func decomposed(_ value: UInt32) -> (UInt32, mark: UInt32)? {
   return (UInt32(letter), mark: UInt32(marks.utf8Start[index]) - 0x40)
 }
 
-/// The ASCII character that a character of another script resembles, or nil if it resembles none.
-private func prototype(of value: UInt32) -> UInt8? {
-  for run in prototypeRuns where value >= run.first && value < run.first + UInt32(run.looks.utf8CodeUnitCount) {
-    let byte = run.looks.utf8Start[Int(value - run.first)]
-    return byte == UInt8(ascii: ".") ? nil : byte
-  }
+/// The ASCII punctuation mark that a character resembles, or nil if it resembles none.
+private func punctuation(_ value: UInt32) -> UInt8? {
   switch value {
-  case 0x131, 0x269, 0x26A, 0x53C, 0x4C0, 0x4CF, 0x2170, 0x2160, 0x217C, 0x216C, 0x2113, 0x1C0, 0x5C0, 0x5D5, 0x5DF,
-    0x661, 0x6F1, 0x2223:
-    return UInt8(ascii: "l")
-  case 0x17F, 0x192: return UInt8(ascii: "f")
-  case 0x251: return UInt8(ascii: "a")
-  case 0x261, 0x581: return UInt8(ascii: "g")
-  case 0x28B, 0x2228: return UInt8(ascii: "v")
-  case 0x1D0F, 0x5E1, 0x665, 0x6F5, 0x585, 0x555, 0x2134: return UInt8(ascii: "o")
-  case 0x1D20, 0x2174, 0x2164: return UInt8(ascii: "v")
-  case 0x1D04, 0x217D, 0x216D: return UInt8(ascii: "c")
-  case 0x217E, 0x216E: return UInt8(ascii: "d")
-  case 0x2179, 0x2169: return UInt8(ascii: "x")
-  case 0x212A: return UInt8(ascii: "k")
-  case 0x54D, 0x57D: return UInt8(ascii: "u")
-  case 0x54F: return UInt8(ascii: "s")
-  case 0x570: return UInt8(ascii: "h")
-  case 0x578: return UInt8(ascii: "n")
-  case 0x566: return UInt8(ascii: "q")
-  case 0x575: return UInt8(ascii: "j")
-  case 0x51B, 0x51A: return UInt8(ascii: "q")
-  case 0x51D, 0x51C, 0x461: return UInt8(ascii: "w")
-  case 0x4BB: return UInt8(ascii: "h")
-  case 0x4AF, 0x4AE: return UInt8(ascii: "y")
-  case 0x501, 0x500: return UInt8(ascii: "d")
   case 0xB4, 0x2B9, 0x2BB, 0x2BC, 0x2BD, 0x2C8, 0x2018, 0x2019, 0x201B, 0x2032, 0x2035: return UInt8(ascii: "'")
   case 0x201C, 0x201D, 0x201F, 0x2033: return UInt8(ascii: "\"")
   case 0x2010...0x2015, 0x2043, 0x2212, 0xFE58, 0xFE63: return UInt8(ascii: "-")
@@ -137,15 +117,3 @@ private func prototype(of value: UInt32) -> UInt8? {
   default: return nil
   }
 }
-
-/// Runs of consecutive characters. `first` is the first character of a run, and `looks` has the ASCII look-alike of
-/// each character. A dot stands for a character without a look-alike.
-private let prototypeRuns: [(first: UInt32, looks: StaticString)] = [
-  // Greek
-  (0x391, "ab..ezh.lk.mn.o.p..ty.x.........a.y.....lk..v.o.p.otu.x"),
-  // Cyrillic
-  (
-    0x405,
-    "si.j.......a.b..e.3..k.mho.pcty.x......b...a6br.e.3..k.mho.pcty.x......b........si.j...........................vv"
-  ),
-]

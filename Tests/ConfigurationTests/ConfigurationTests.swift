@@ -23,8 +23,8 @@ private func refusal(_ text: String) -> String? {
       == "box.conf:2: \(section) passphrase: this value is not accepted; expected 8 to 63 printable ASCII characters")
 }
 
-@Test func `an empty file yields the defaults`() throws {
-  let configuration = try parse("")
+@Test func `a file with a comment alone yields the defaults`() throws {
+  let configuration = try parse("# the defaults")
   #expect(configuration.ip.port == 41820 && configuration.ip.isEnabled && configuration.ip.peers.isEmpty)
   #expect(configuration.node.serviceType == "causeway" && configuration.node.isRelay)
   #expect(configuration.controlSocketPath == "/run/causeway/control.sock")
@@ -118,7 +118,7 @@ func `Bluetooth classic is used beside LE, or alone`(_ word: String, _ isClassic
 }
 
 @Test func `a mesh is off by default and keeps its values`() throws {
-  #expect(try !parse("").mesh.isEnabled)
+  #expect(try !parse("#").mesh.isEnabled)
   let mesh = try parse(
     "[mesh]\nenabled = yes\ninterface = wlp1\nssid = back bone\npassphrase = eight \"88\nfrequency = 5180\nforwarding = no"
   ).mesh
@@ -265,7 +265,7 @@ func `invalid values of other sections are refused`(_ text: String) {
     try parse("[bluetooth]\nadapter = hci1, 00:1a:7d:da:71:13\nadapter = hci0").bluetooth.adapters == [
       .index(1), .address(0x001A_7DDA_7113), .index(0),
     ])
-  #expect(try parse("").bluetooth.adapters == [.automatic])
+  #expect(try parse("#").bluetooth.adapters == [.automatic])
 }
 
 @Test func `Wi-Fi Direct is off without IP links, and a warning reports it`() throws {
@@ -372,6 +372,11 @@ func `a carriage return alone does not end a line`(text: String, line: Int) {
 @Test(arguments: ["\u{B}", "\u{C}", "\u{1B}", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}"])
 func `other characters that some programs treat as line ends are refused`(separator: String) {
   #expect(refusal("[trust]\n# off:\(separator)policy = ca\n")?.hasPrefix("box.conf:2: ") == true)
+}
+
+@Test(arguments: ["", "\n", "\u{FEFF}", " \t\r\n\n"]) func `an empty file is refused`(text: String) {
+  #expect(refusal(text)?.hasPrefix("box.conf: empty; was it cut?") == true)
+  for some in ["#", ";", "[trust]"] { #expect(refusal(text + some) == nil, "\(some)") }
 }
 
 @Test(arguments: [[0x85], [0xC0, 0x8A], [0xE9], [0xED, 0xA0, 0x80], [0xC3]] as [[UInt8]])

@@ -148,6 +148,12 @@ struct LiveProofTests {
       ("Küche oben", "ku\u{308}che  OBEN"), ("paypal", "\u{440}\u{430}\u{443}\u{440}\u{430}l"), ("modern", "rnodem"),
       ("Ill", "lI1"), ("it's", "it\u{2019}s"), ("a-b", "a\u{2010}b"), ("\u{401}", "\u{415}\u{308}"), ("Ñ", "n\u{303}"),
     ] { #expect(nameSkeleton(name(a)) == nameSkeleton(name(b)), "\(a) \(b)") }
+    for alike in ["aliϲe", "ａliⅽe", "ᴀʟɪᴄᴇ", "ⓐⓛⓘⓒⓔ", "𝐚𝐥𝐢𝐜𝐞", "𝖺𝗅𝗂𝖼𝖾", "alicҽ", "aⅼіⅽe", "ᎪᏞlᏟᎬ", "ａˡⁱᶜᵉ"] {
+      #expect(nameSkeleton(name(alike)) == nameSkeleton(name("alice")), "\(alike)")
+    }
+    for (a, b) in [("ϳim", "jim"), ("քred", "fred"), ("ﬁona", "fiona"), ("ﬄ", "ffl"), ("ʜᴀɴs", "hans"), ("٠a", ".a")] {
+      #expect(nameSkeleton(name(a)) == nameSkeleton(name(b)), "\(a)")
+    }
     #expect(nameSkeleton(name("\u{200B} \u{2800}")).isEmpty)
     // A byte that is invalid in UTF-8 ends the skeleton, the form in which similar names are equal.
     #expect(nameSkeleton([0x62, 0xFF, 0x62]) == [0x62])
