@@ -34,19 +34,19 @@ struct HandshakeBudgetTests {
     }
   }
 
-  @Test mutating func `at once strangers get a tenth of a second`() {
-    #expect(make(.stranger) == 51)
+  @Test mutating func `at once strangers get half a second`() {
+    #expect(make(.stranger) == 251)
   }
 
   @Test mutating func `known addresses have time that strangers cannot use`() {
     make(.stranger)
-    #expect(make(.proven) == 51)
-    #expect(make(.pinned) == 51)
+    #expect(make(.proven) == 251)
+    #expect(make(.pinned) == 251)
     #expect(budget.readyAt(.stranger) > now && budget.readyAt(.proven) > now && budget.readyAt(.pinned) > now)
   }
 
   @Test mutating func `known addresses use their own time first, and then that of the others`() {
-    #expect(make(.pinned) == 153)
+    #expect(make(.pinned) == 753)
     #expect(make(.stranger) == 0)
   }
 
@@ -62,7 +62,7 @@ struct HandshakeBudgetTests {
     now = now + .seconds(100)
     var running: [HandshakeBudget.Charge] = []
     while budget.readyAt(.stranger) <= now { running.append(budget.begin(1, .stranger, now: now)) }
-    #expect(running.count == 4)
+    #expect(running.count == 11)
   }
 
   @Test mutating func `the turns of 512 sources are remembered, the latest ones`() {

@@ -295,7 +295,7 @@ struct AdmissionGateTests {
 
   /// Makes handshakes of 2 ms from new sources until the budget of strangers is used up.
   private mutating func useBudget() {
-    for stream in 0..<60 as Range<UInt32> {
+    for stream in 0..<300 as Range<UInt32> {
       #expect(arrive(2000 + stream))
       guard case .opens = receive(hello, from: 2000 + stream) else {
         gate.leave(2000 + stream)
