@@ -1,5 +1,7 @@
 import Link
+import Mesh
 import Primitives
+import Session
 
 extension Node {
   /// When `handle(.timeout)` is due.
