@@ -100,6 +100,7 @@ class FilesTest(PeopleTest):
 
     def test_a_folder_that_was_removed_is_no_full_disk(self):
         receiver = self.receive()
+        wait("bob receives", lambda: self.type[1] in self.a.run("browse", "--for", "1")[1])
         shutil.rmtree(self.into)
         sender = self.send(self.file("a"))
         self.assertEqual(sender.end(), 6)
