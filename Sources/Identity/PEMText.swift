@@ -139,6 +139,7 @@ enum PEMText {
   private static func isLabelled(_ text: [UInt8], _ index: Int) -> Bool {
     var label = text[..<index]
     while let last = label.last, isBlankByte(last) { label.removeLast() }
+    guard label.count > 1 else { return false }
     return label.last == UInt8(ascii: ":") || label.last == UInt8(ascii: "=")
   }
 
