@@ -35,7 +35,7 @@ class Service:
 
     def configure(self, sections):
         """Write /etc/causeway/causeway.conf. It is read at the next start of the daemon."""
-        lines = []
+        lines = ["# The configuration of a scenario"]
         for section, keys in sections.items():
             lines += [f"[{section}]", *(f"{key} = {value}" for key, value in keys.items())]
         CONFIGURATION_FILE.write_text("\n".join(lines) + "\n")
