@@ -13,8 +13,7 @@ import Primitives
 struct PacketBudget {
   /// All packets together get a tenth of a processor.
   static let divisor: UInt64 = 10
-  /// The time that packets may use at once. On a Raspberry Pi 4, the packets of 64 boxes of a hall that start together
-  /// take about as long, spread over some seconds.
+  /// The time that packets may use at once: 7.8 ms for the packets of each of 64 boxes that start together.
   static let burst = TimeSpan.milliseconds(500)
   /// The time that packets of one interface may use at once. One source may use half of it, so a quiet source finds
   /// time left.

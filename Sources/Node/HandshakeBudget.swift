@@ -10,8 +10,7 @@ import Primitives
 ///
 /// The budget also remembers which sources had a turn lately, so that sources can take turns.
 public struct HandshakeBudget {
-  /// The processor time that handshakes of one pool may use at once. A hall of 64 peers that arrive together needs a
-  /// quarter of a second on x86_64.
+  /// The processor time that handshakes of one pool may use at once: 7.8 ms for each of 64 peers that arrive together.
   static let burst = TimeSpan.milliseconds(500)
   /// The first estimate of the processor time of a handshake.
   static let estimate = TimeSpan.milliseconds(2)

@@ -49,16 +49,7 @@ struct ProvenPeers {
     for index in entries.indices where entries[index].holder == slot { entries[index].holder = FairShare.ownHolder }
   }
 
-  /// The oldest entry of the link with the most entries.
   private var oldestOfLargest: Int {
-    var share = FairShare(capacity: Self.entriesMax)
-    for index in entries.indices { share.take(1, by: entries[index].holder) }
-    var oldest = 0
-    var most = 0
-    for index in entries.indices {
-      let held = share.held(by: entries[index].holder)
-      if held > most || held == most && entries[index].order < entries[oldest].order { (oldest, most) = (index, held) }
-    }
-    return oldest
+    FairShare.oldestOfLargest(Self.entriesMax, holder: { entries[$0].holder }, order: { entries[$0].order })
   }
 }

@@ -62,6 +62,21 @@ public struct FairShare {
       left -= 1
     }
   }
+
+  /// The entry to evict from a full table that links share: the oldest entry of the holder with the most entries.
+  /// `holder` and `order` return the holder of an entry, and the number of the entry, which increases with each new
+  /// entry. `count` is at most 65535.
+  public static func oldestOfLargest(_ count: Int, holder: (Int) -> Int, order: (Int) -> UInt64) -> Int {
+    var share = FairShare(capacity: count)
+    for index in 0..<count { share.take(1, by: holder(index)) }
+    var oldest = 0
+    var most = 0
+    for index in 0..<count {
+      let held = share.held(by: holder(index))
+      if held > most || held == most && order(index) < order(oldest) { (oldest, most) = (index, held) }
+    }
+    return oldest
+  }
 }
 
 /// A rate that is shared by the holders of a `FairShare`. Units that were taken become free again over time, in equal
