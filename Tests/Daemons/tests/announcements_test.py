@@ -14,8 +14,9 @@ import unittest
 
 from daemons import BINARY, Daemon, DaemonsTest, wait
 from group import Network
+from multicast import GROUP, PORT, open_socket
 
-COUNT, GROUP, PORT, SECONDS = 300, "224.0.0.251", 5353, 75
+COUNT, SECONDS = 300, 75
 PTR, TXT, SRV, A, FLUSH = 12, 16, 33, 1, 0x8000
 TYPE = "_causeway._tcp.local"
 
@@ -38,11 +39,7 @@ def service(number):
 
 def announce():
     """Announce all services once a second, six services per packet, until standard input is closed."""
-    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    sender.bind(("", PORT))
-    sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
+    sender = open_socket()
     services = [service(number) for number in range(COUNT)]
     while True:
         for first in range(0, COUNT, 6):
@@ -52,13 +49,9 @@ def announce():
         print("announced", flush=True)
 
 
-def open_socket():
+def join_group():
     """A multicast DNS socket with the address 10.77.0.9, for a machine that claims names of others."""
-    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    udp.bind(("", PORT))
-    udp.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
+    udp = open_socket()
     udp.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + socket.inet_aton("10.77.0.9"))
     return udp
 
@@ -91,7 +84,7 @@ def read_records(packet):
 def claim():
     """Answer each packet that claims or uses an instance name of our service type. The answer gives the name to another
     host."""
-    udp = open_socket()
+    udp = join_group()
     print("claims", flush=True)
     while True:
         packet, (sender, _) = udp.recvfrom(9000)
@@ -107,7 +100,7 @@ def claim():
 
 def browse():
     """Print the instance names of our service type that 10.77.0.1 sends within 3 s."""
-    udp, found, end = open_socket(), set(), time.monotonic() + 3
+    udp, found, end = join_group(), set(), time.monotonic() + 3
     udp.sendto(struct.pack(">6H", 0, 0, 1, 0, 0, 0) + labels(TYPE) + struct.pack(">HH", PTR, 1), (GROUP, PORT))
     while (left := end - time.monotonic()) > 0:
         udp.settimeout(left)

@@ -12,9 +12,9 @@ import unittest
 
 import lan
 from daemons import BINARY, DaemonsTest, Watch, wait
+from multicast import GROUP, PORT, open_socket
 
 ADDRESSES = 254
-GROUP, PORT = "224.0.0.251", 5353
 
 
 def client_hello():
@@ -60,11 +60,7 @@ def costly_packets():
 
 
 def send_packets():
-    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sender.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    sender.bind(("", PORT))
-    sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
+    sender = open_socket()
     sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("10.77.0.200"))
     packets = list(costly_packets())
     while True:
